@@ -131,6 +131,7 @@ def story(model: Model) -> Story:
         source="Based on A Gentle Introduction to Transformers (2025). That text says that a second "
         "layer makes induction heads possible.",
         about=ABOUT,
+        examples=(PROMPT, "sat on sat", "dog sat the dog"),
         look=[
             "On the sheet Heads, each word in layer 0 looks one step back. In layer 1 the second "
             "‘the’ looks at ‘cat’. A new word",

@@ -53,6 +53,7 @@ STORY = Story(
         "characters. nanoGPT's model of this size has a loss of 1.88.",
         "nanoGPT's large model has a loss of 1.47.",
     ],
+    examples=(PROMPT, "My lor", "To be, o"),
     look=[
         "On the sheet Play, the model is not sure after ‘Good m’: o has 57 %, y 22 %, a 10 %. "
         "The model takes the likeliest letter each time.",

@@ -39,6 +39,7 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     possible = [one for one in story.suggestions if _has_cells(book, one)]
     book.suggestions = [suggestion.told(book.graph, last) for suggestion in possible]
     book.about = [translated(line) for line in story.about]
+    book.examples = story.examples
     sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24, 4: 16}
     sheet.put(0, 0, story.title, "title")
     sheet.put(1, 0, story.source, "note")

@@ -402,6 +402,7 @@ class Book:
     shown: dict[str, Place] = field(default_factory=dict)
     suggestions: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
     about: Sequence[str] = ()  # the sentences of its start sheet
+    examples: Sequence[str] = ()  # sentences that its page offers
     held: list[PrintedNumber] = field(
         default_factory=list
     )  # what its source prints, number by number

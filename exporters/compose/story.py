@@ -82,7 +82,8 @@ class Story:
     `section` is the document and section whose printed numbers the workbook recomputes; `errata` is
     what is to be said of the document, below all else; `words` are lines about words that a reader
     may not know, shown beside the sentence. `likeliest` has numbers of tokens, each with how many
-    of the likeliest words after them the start sheet lists.
+    of the likeliest words after them the start sheet lists. `examples` are sentences to choose
+    from on the page.
 
     >>> cf.Story("shares: a softmax", "", ["Four logits become shares."], [], []).title
     'shares: a softmax'
@@ -97,6 +98,7 @@ class Story:
     errata: Sequence[str] = ()
     words: Sequence[str] = ()
     likeliest: Mapping[int, int] = field(default_factory=dict)
+    examples: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

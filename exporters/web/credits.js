@@ -1,13 +1,14 @@
-// What each part of a model adds to a word's logit, and how a head's share divides among the words
-// that it reads. flow.py lists the steps from the logits back to the embedding.
+// What each part of a model adds to a word's logit, directly and through later parts, and how a
+// head's share divides among the words that it reads. flow.py lists the steps from the logits back.
 
 import { pathOf } from "./anatomy.js";
 
 /** @typedef {import("./evaluator.js").Run} Run */
 /** @typedef {import("./graph.js").Block} Block */
-/** The direction that a word is scored along, at a row of the stream. @typedef {{row: number, d: Float64Array, scale: number}} Ray */
-/** A word that a head reads: its axis and its place there, its share, and what it adds. @typedef {{axis: string, at: number, share: number, adds: number}} Source */
-/** The number that a block adds to the logit at a row; for a head, with its pattern and the words that it reads. @typedef {{block: Block, row: number, adds: number, pattern: Block | null, sources: Source[]}} Credit */
+/** The direction that a word is scored along, at a row of a block. @typedef {{row: number, d: Float64Array}} Ray */
+/** Directions at the rows of blocks, by the blocks' indices. @typedef {Map<number, Map<number, Float64Array>>} Way */
+/** A word that a head reads: its axis and its place there, its share, what it adds directly, and what through later parts. @typedef {{axis: string, at: number, share: number, adds: number, later: number}} Source */
+/** What a block adds to the logit at a row, directly and through later parts; for a head, with its pattern and the words that it reads. @typedef {{block: Block, row: number, adds: number, later: number, pattern: Block | null, sources: Source[]}} Credit */
 
 /** A row of a block; the only one, if it has one.
  * @param {Run} run @param {Block} block @param {number} row @returns {Float64Array} */
@@ -25,67 +26,113 @@ function dotProduct(a, b) {
 
 /** A matrix times a vector. @param {Run} run @param {Block} matrix @param {Float64Array} vector */
 function timesVector(run, matrix, vector) {
-  return Float64Array.from({ length: matrix.rows }, (_, i) => dotProduct(rowAt(run, matrix, i), vector));
+  const { rows, cols } = matrix;
+  const numbers = run.numbers(matrix);
+  const found = new Float64Array(rows);
+  for (let i = 0, k = 0; i < rows; i++) for (let j = 0; j < cols; j++, k++) found[i] += numbers[k] * vector[j];
+  return found;
 }
 
 /** How a step changes a direction. @type {Record<string, (run: Run, ray: Ray, blocks: Block[], word: number) => Ray[]>} */
 const RAY_STEPS = {
-  cap: (run, ray, [capped, score], word) => {
-    const [after, before] = [capped, score].map((block) => rowAt(run, block, ray.row)[word]);
-    return [{ ...ray, scale: before ? (ray.scale * after) / before : ray.scale }];
+  row: (run, { row, d }, [words], word) => [{ row, d: timesNumber(rowAt(run, words, word), d[word]) }],
+  column: (run, { row, d }, [words], word) => [{ row, d: timesNumber(columnOf(run, words, word), d[word]) }],
+  cap: (run, { row, d }, [capped, score], word) => {
+    const [after, before] = [capped, score].map((block) => rowAt(run, block, row)[word]);
+    return [{ row, d: before ? timesNumber(d, after / before) : d }];
   },
-  map: (run, ray, [matrix]) => [{ ...ray, d: timesVector(run, matrix, ray.d) }],
-  gain: (run, ray, [gain]) => [{ ...ray, d: timesEach(ray.d, rowAt(run, gain, ray.row)) }],
-  "gain above one": (run, ray, [gain]) => [{ ...ray, d: timesEach(ray.d, rowAt(run, gain, ray.row).map((x) => x + 1)) }],
-  stretch: (run, ray, [length]) => [{ ...ray, scale: ray.scale * rowAt(run, length, 0)[0] }],
-  centre: (run, ray, [scale]) => {
-    const mean = ray.d.reduce((a, b) => a + b, 0) / ray.d.length;
-    return RAY_STEPS.divide(run, { ...ray, d: ray.d.map((x) => x - mean) }, [scale], 0);
+  same: (run, ray) => [ray],
+  map: (run, { row, d }, [matrix, on]) => [{ row, d: timesNumber(timesVector(run, matrix, d), onlyNumber(run, on)) }],
+  gain: (run, { row, d }, [gain]) => [{ row, d: timesEach(d, rowAt(run, gain, row)) }],
+  "gain above one": (run, { row, d }, [gain]) => [{ row, d: timesEach(d, rowAt(run, gain, row).map((x) => x + 1)) }],
+  stretch: (run, { row, d }, [length]) => [{ row, d: timesNumber(d, onlyNumber(run, length)) }],
+  centre: (run, { row, d }, [scale]) => {
+    const mean = d.reduce((a, b) => a + b, 0) / d.length;
+    return RAY_STEPS.divide(run, { row, d: d.map((x) => x - mean) }, [scale], 0);
   },
-  divide: (run, ray, [by]) => [{ ...ray, scale: ray.scale / rowAt(run, by, ray.row)[0] }],
-  pick: (run, ray, [ids]) => [{ ...ray, row: rowAt(run, ids, ray.row)[0] }],
-  pool: (run, ray, [part]) => Array.from(run.numbers(part), (x, row) => ({ ...ray, row, scale: ray.scale * x })).filter(({ scale }) => scale),
-  bend: (run, ray, [before, after]) => {
-    const [x, y] = [before, after].map((block) => rowAt(run, block, ray.row));
-    return [{ ...ray, d: ray.d.map((d, k) => (x[k] ? (d * y[k]) / x[k] : 0)) }];
+  divide: (run, { row, d }, [by]) => [{ row, d: timesNumber(d, 1 / rowAt(run, by, row)[0]) }],
+  pick: (run, { row, d }, [ids]) => [{ row: rowAt(run, ids, row)[0], d }],
+  pool: (run, { d }, [part]) => spreadOver(run.numbers(part), d),
+  spread: (run, { row, d }, [pattern, on]) => spreadOver(rowAt(run, pattern, row), timesNumber(d, onlyNumber(run, on))),
+  bend: (run, { row, d }, [before, after]) => {
+    const [x, y] = [before, after].map((block) => rowAt(run, block, row));
+    return [{ row, d: d.map((each, k) => (x[k] ? (each * y[k]) / x[k] : 0)) }];
   },
 };
 
-/** @param {Float64Array} d @param {Float64Array} by */
+/** A direction for each row, by the row's share. @param {ArrayLike<number>} shares @param {Float64Array} d */
+function spreadOver(shares, d) {
+  return Array.from(shares, (share, row) => ({ row, share })).filter(({ share }) => share).map(({ row, share }) => ({ row, d: timesNumber(d, share) }));
+}
+
+/** @param {Float64Array} d @param {ArrayLike<number>} by */
 function timesEach(d, by) {
   return d.map((x, k) => x * by[k]);
 }
 
-/** What everything adds to a word's logit at a token, in the order of computation.
- * @param {Run} run @param {number} word @param {number} row @returns {Credit[]} */
+/** @param {Float64Array} d @param {number} by */
+function timesNumber(d, by) {
+  return by === 1 ? d : d.map((x) => x * by);
+}
+
+/** The number of a block that has one, such as a switch; 1 without a block. @param {Run} run @param {Block} [block] */
+function onlyNumber(run, block) {
+  return block ? run.numbers(block)[0] : 1;
+}
+
+/** What everything adds to a word's logit at a token, in the order of computation. A part at another
+ * token adds nothing directly. @param {Run} run @param {number} word @param {number} row @returns {Credit[]} */
 export function creditsOf(run, word, row) {
   const { graph } = run;
-  /** @type {Ray[][]} */ const rays = [];
-  /** @type {Credit[]} */ const found = [];
-  for (const [name, after, ...indices] of /** @type {[string, number, ...number[]][]} */ (graph.data.flow ?? [])) {
-    const blocks = indices.map((k) => graph.blocks[k]);
-    const [block] = blocks;
-    const before = rays[after] ?? [];
-    const add = (/** @type {Ray} */ ray, /** @type {number} */ adds) => found.push({ block, row: ray.row, adds, ...headOf(run, block, ray, adds) });
-    if (name === "row") rays.push([{ row, d: rowAt(run, block, word), scale: 1 }]);
-    else if (name === "column") rays.push([{ row, d: columnOf(run, block, word), scale: 1 }]);
-    else if (RAY_STEPS[name]) rays.push(before.flatMap((ray) => RAY_STEPS[name](run, ray, blocks, word)));
-    else {
-      rays.push([]);
-      for (const ray of before) {
-        const wrote = rowAt(run, block, ray.row);
-        if (name === "head") {
-          const adds = ray.scale * dotProduct(wrote, timesVector(run, blocks[1], ray.d));
-          const of = `${pathOf(block)}.pattern`; // a head of a state space has none
-          const sources = graph.has(of) ? sourcesOf(run, graph.get(of), block, blocks[1], ray, 1, adds) : { pattern: null, sources: [] };
-          found.push({ block, row: ray.row, adds, ...sources });
-        } else if (name === "bias") add(ray, ray.scale * wrote[word]);
-        else if (name === "patch") add(ray, ray.scale * (dotProduct(wrote, ray.d) - dotProduct(rowAt(run, blocks[1], ray.row), ray.d)));
-        else add(ray, ray.scale * dotProduct(wrote, ray.d));
+  const { index, cols } = graph.get("logits");
+  const begin = Float64Array.from({ length: cols }, (_, k) => Number(k === word));
+  const [directly, all] = /** @type {Way[]} */ ([0, 1].map(() => new Map([[index, new Map([[row, begin]])]])));
+  /** @type {Map<string, Credit>} */ const found = new Map();
+  for (const [k, [name, isInner, from, to, ...indices]] of /** @type {[string, number, number, number, ...number[]][]} */ (graph.data.flow ?? []).entries()) {
+    const blocks = indices.map((each) => graph.blocks[each]);
+    for (const way of isInner ? [all] : [directly, all]) {
+      for (const [at, d] of way.get(from) ?? []) {
+        const ray = { row: at, d };
+        if (to >= 0) for (const next of RAY_STEPS[name](run, ray, blocks, word)) join(way, to, next);
+        else note(found, `${k} ${at}`, creditHere(run, name, blocks, ray), way === directly);
       }
     }
   }
-  return found.sort((a, b) => a.block.index - b.block.index || a.row - b.row);
+  return [...found.values()].sort((a, b) => a.block.index - b.block.index || a.row - b.row);
+}
+
+/** Adds a direction at a row of a block. @param {Way} way @param {number} to @param {Ray} ray */
+function join(way, to, { row, d }) {
+  const rows = way.get(to) ?? new Map();
+  way.set(to, rows);
+  const before = rows.get(row);
+  rows.set(row, before ? before.map((/** @type {number} */ x, /** @type {number} */ k) => x + d[k]) : d);
+}
+
+/** Notes what a block adds directly; after that, that all ways together give more or less.
+ * @param {Map<string, Credit>} found @param {string} key of the step and the row @param {Credit} credit @param {boolean} isDirect */
+function note(found, key, credit, isDirect) {
+  const direct = found.get(key);
+  if (isDirect) found.set(key, credit);
+  else if (direct) {
+    direct.later = credit.adds - direct.adds;
+    for (const [k, source] of direct.sources.entries()) source.later = credit.sources[k].adds - source.adds;
+  } else found.set(key, { ...credit, adds: 0, later: credit.adds, sources: credit.sources.map((source) => ({ ...source, adds: 0, later: source.adds })) });
+}
+
+/** What a block adds along a direction. @param {Run} run @param {string} name @param {Block[]} blocks @param {Ray} ray @returns {Credit} */
+function creditHere(run, name, blocks, ray) {
+  const [block, other] = blocks;
+  const wrote = rowAt(run, block, ray.row);
+  const told = { block, row: ray.row, later: 0 };
+  if (name === "head") {
+    const adds = dotProduct(wrote, timesVector(run, other, ray.d));
+    const of = `${pathOf(block)}.pattern`; // a head of a state space has none
+    const sources = run.graph.has(of) ? sourcesOf(run, run.graph.get(of), block, other, ray, 1, adds) : { pattern: null, sources: [] };
+    return { ...told, adds, ...sources };
+  }
+  const adds = dotProduct(wrote, ray.d) - (name === "patch" ? dotProduct(rowAt(run, other, ray.row), ray.d) : 0);
+  return { ...told, adds, ...headOf(run, block, ray, adds) };
 }
 
 /** @param {Run} run @param {Block} block @param {number} j */
@@ -103,7 +150,7 @@ function headOf(run, block, ray, adds) {
   if (!block.head || !graph.has(name)) return { pattern: null, sources: [] };
   const pattern = graph.get(name);
   const [z, matrix, on] = block.operands.map(({ k }) => graph.blocks[k]);
-  return sourcesOf(run, pattern, on?.rows * on?.cols === 1 ? z : null, matrix, ray, on ? rowAt(run, on, 0)[0] : 1, adds);
+  return sourcesOf(run, pattern, on?.rows * on?.cols === 1 ? z : null, matrix, ray, onlyNumber(run, on), adds);
 }
 
 /** A head's share, word by word: what it gives a word, times what the word's value adds. A head that
@@ -116,8 +163,8 @@ function sourcesOf(run, pattern, z, matrix, ray, factor, adds) {
   const [mixed, values, on, ...more] = z ? z.operands.map(({ k }) => run.graph.blocks[k]) : [];
   const isUsual = mixed === pattern && values && !more.length && values.cols === matrix.rows && (!on || on.rows * on.cols === 1);
   const along = isUsual ? timesVector(run, matrix, ray.d) : ray.d;
-  const scale = ray.scale * factor * (isUsual && on ? rowAt(run, on, 0)[0] : 1);
+  const scale = factor * (isUsual ? onlyNumber(run, on) : 1);
   const from = (/** @type {number} */ j) => shares[j] * (isUsual ? scale * dotProduct(rowAt(run, values, j), along) : adds);
   const axis = pattern.axes[1];
-  return { pattern, sources: Array.from({ length: read }, (_, at) => ({ axis, at, share: shares[at], adds: from(at) })) };
+  return { pattern, sources: Array.from({ length: read }, (_, at) => ({ axis, at, share: shares[at], adds: from(at), later: 0 })) };
 }

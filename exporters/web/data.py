@@ -102,7 +102,7 @@ def _of_book(book: Book) -> Page:
         "sums": [_sum(book.values[b.name]) for b in book.graph if b.computed],
     }
     if steps := flow.steps(book.graph, formulas.index):
-        data |= {"flow": steps, "about": book.about}
+        data |= {"flow": steps, "about": book.about, "examples": book.examples}
     if isinstance(book, ModelBook):
         data |= _of_model(book, formula)
     elif {"words", "tokens"} <= book.graph.blocks.keys():

@@ -3,7 +3,7 @@
 // head adds to the answer's logit. A loop is an MLP, or what else works on one word alone.
 
 import { brief, byId, element, percent, quoted, vector } from "./dom.js";
-import { answerOf, fewer, neighbours } from "./parts.js";
+import { answerOf, fewer, neighbours, thickness } from "./parts.js";
 import { best } from "./session.js";
 import { HeadSteps, headBlocks } from "./steps.js";
 
@@ -42,7 +42,9 @@ class Flow {
     this.pace = element("label", { class: "flow-pace" }, element("span", {}, "Layers"), this.slider);
     this.legend = element("p", { class: "remark" });
     const [first, ...more] = session.data.about;
-    container.append(element("h2", {}, "Follow the word"), element("p", {}, first), more.length ? element("details", {}, element("summary", {}, "More about this model"), element("p", {}, more.join(" "))) : "", this.legend, this.picture, element("div", { class: "flow-bar" }, this.player, this.pace), this.told, this.buttons);
+    this.examples = element("p", { class: "flow-examples" }, "Examples: ", ...session.data.examples.map((/** @type {string} */ text) => element("button", { type: "button", onclick: () => session.say(text) }, text)));
+    this.examples.hidden = this.examples.childElementCount < 2;
+    container.append(element("h2", {}, "Follow the word"), element("p", {}, first), this.examples, more.length ? element("details", {}, element("summary", {}, "More about this model"), element("p", {}, more.join(" "))) : "", this.legend, this.picture, element("div", { class: "flow-bar" }, this.player, this.pace), this.told, this.buttons);
     const five = element("section", { class: "five", "aria-label": "A head in five steps" });
     container.append(five);
     this.steps = new HeadSteps(session, five, () => this.focusPart());
@@ -54,6 +56,7 @@ class Flow {
   draw() {
     const { session, container } = this;
     const silent = !!session.unanswered();
+    for (const button of this.examples.children) button.setAttribute("aria-pressed", String(button.textContent === session.typed()));
     for (const node of [this.picture, this.slider, this.player, this.told, this.buttons]) node.hidden = silent;
     if (silent || container.hidden || !container.clientWidth) return;
     this.width = container.clientWidth;
@@ -63,11 +66,11 @@ class Flow {
     const width = container.clientWidth - 28;
     this.columns = fewer(this.answer.columns, Math.max(3, Math.floor((width - room.left - room.right) / room.step)));
     this.parts = this.columns.flatMap(({ parts }) => parts);
-    this.most = Math.max(1e-12, ...this.parts.map(({ adds }) => Math.abs(adds)));
+    this.most = Math.max(1e-12, ...this.parts.map(thickness));
     const lines = this.lines(room.lines);
     const left = Math.min(room.left, 14 + LETTER_WIDE * 1.15 * Math.max(...lines.map(({ text }) => [...text].length)));
     const word = quoted(session.label("vocab_out", this.answer.word));
-    this.legend.textContent = `A ribbon leads from a word that a head reads. A loop is an MLP. Thick ribbons and loops add much to ${word} (blue), or take much from it (orange).`;
+    this.legend.textContent = `A ribbon leads from a word that a head reads. A loop is an MLP. Thick ribbons and loops add much to ${word} (blue), or take much from it (orange).${this.parts.some(({ later }) => later) ? " What is light acts through later layers; its numbers stand in brackets." : ""}`;
     const pitch = Math.max(20, Math.min(40, 300 / lines.length));
     const top = 58;
     for (const [k, line] of lines.entries()) line.y = top + k * pitch;
@@ -79,7 +82,7 @@ class Flow {
   lines(most) {
     const { session, answer } = this;
     const read = new Map();
-    for (const { ribbons } of this.parts ?? []) for (const { axis, at, adds } of ribbons) read.set(`${axis} ${at}`, (read.get(`${axis} ${at}`) ?? 0) + Math.abs(adds));
+    for (const { ribbons } of this.parts ?? []) for (const ribbon of ribbons) read.set(`${ribbon.axis} ${ribbon.at}`, (read.get(`${ribbon.axis} ${ribbon.at}`) ?? 0) + thickness(ribbon));
     const words = session.tokens().map(({ text }, at) => ({ key: `token ${at}`, text }));
     if (session.hasSource) words.unshift(...Array.from({ length: Number(session.read("encoder.n_prompt", 0, 0)) || session.graph.get("encoder.tokens").rows }, (_, at) => ({ key: `source ${at}`, text: session.label("source", at) })));
     const here = `token ${answer?.row}`;
@@ -100,8 +103,9 @@ class Flow {
     const streams = lines.map((line) => vector("path", { class: line === here ? "stream now" : "stream", d: `M${frame.left} ${line.y}H${line === here ? end + 6 : end - 10}` }));
     const names = lines.map((line) => vector("text", { x: frame.left - 8, y: line.y + 5, "text-anchor": "end", class: line === here ? "strong" : line.keys.length > 1 ? "soft" : "" }, cut(line.text, frame.left - 12)));
     if (!parts.some(({ name }) => name === this.chosen)) {
-      const [head, any] = [mainPart(parts.filter(({ kind }) => kind === "head")), mainPart(parts.filter(({ kind }) => kind !== "several")) ?? parts[0]];
-      this.chosen = (head && 2 * Math.abs(head.adds) > Math.abs(any.adds) ? head : any).name;
+      const directly = (/** @type {Part} */ { adds }) => Math.abs(adds);
+      const [head, any] = [mainPart(parts.filter(({ kind }) => kind === "head"), directly), mainPart(parts.filter(({ kind }) => kind !== "several"), directly) ?? parts[0]];
+      this.chosen = (head && 2 * directly(head) > directly(any) ? head : any).name;
     }
     this.named = [];
     const drawn = columns.map((column, k) => this.column(column, k, lineOf, here));
@@ -138,7 +142,7 @@ class Flow {
       const word = session.label("vocab_out", most);
       head.push(vector("text", { x: middle, y: 30, "text-anchor": "middle" }, cut(word, frame.step - 4)), vector("text", { x: middle, y: 44, "text-anchor": "middle", class: "soft small" }, frame.isNarrow ? `${Math.round(100 * probs[most])} %` : percent(probs[most])));
     }
-    const order = [...column.parts].sort((a, b) => Math.abs(b.adds) - Math.abs(a.adds));
+    const order = [...column.parts].sort((a, b) => thickness(b) - thickness(a));
     const parts = order.map((part) => this.part(part, x, column.parts.indexOf(part) / column.parts.length, lineOf, here));
     const names = order.filter((part) => !this.isSmall(part)).map((part) => this.nameOf(part, x, lineOf, here));
     return vector("g", { class: k < this.shown ? "column" : "column later" }, ...head, ...parts.reverse(), ...names); // the largest on top
@@ -157,22 +161,28 @@ class Flow {
     const { frame, most = 1 } = this;
     if (!frame) return "";
     const { step } = frame;
-    const thick = (/** @type {number} */ adds) => Math.max(0.7, (THICKEST * Math.abs(adds)) / most);
-    const line = (/** @type {number} */ adds, /** @type {string} */ d) => vector("path", { class: `${adds < 0 ? "takes" : "adds"}${part.ribbons.length ? " ribbon" : ""}`, "stroke-width": thick(adds).toFixed(1), d });
-    const drawn = [];
+    const thick = (/** @type {number} */ adds) => (Math.abs(adds) < most / 400 ? 0 : Math.max(0.7, (THICKEST * Math.abs(adds)) / most));
+    const drawn = /** @type {SVGElement[]} */ ([]);
+    /** Two lines beside each other: directly, and through later layers. @param {{adds: number, later: number}} both @param {(y: number) => string} d */
+    const draw = ({ adds, later }, d) => {
+      for (const [size, kind, y] of /** @type {[number, string, number][]} */ ([[later, "indirect", (thick(adds) + thick(later)) / 2], [adds, "direct", 0]]))
+        if (thick(size)) drawn.push(vector("path", { class: `${size < 0 ? "takes" : "adds"} ${kind}${part.ribbons.length ? " ribbon" : ""}`, "stroke-width": thick(size).toFixed(1), d: d(adds && thick(adds) ? y : 0) }));
+    };
     const [from, to] = [x + 0.08 * step, x + step * (0.62 + 0.3 * shift)];
-    let rest = part.adds;
-    for (const { axis, at, to: row, adds } of part.ribbons) {
-      const [start, target] = [lineOf.get(`${axis} ${at}`), lineOf.get(`token ${row}`) ?? here];
-      rest -= adds;
-      if (!start || Math.abs(adds) < most / 400) continue;
-      const [a, b, half] = [start.y, target.y, (to - from) / 2];
-      const lift = a === b ? -Math.min(20, frame.pitch * 0.6) : 0;
-      drawn.push(line(adds, `M${from} ${a}C${from + half} ${a + lift} ${to - half} ${b + lift} ${to} ${b}`));
-    }
-    if (!part.ribbons.length || Math.abs(rest) > 1e-6 * most) {
-      const y = (lineOf.get(`token ${part.row}`) ?? here).y + 3;
-      drawn.push(line(part.ribbons.length ? rest : part.adds, `M${x + step * 0.26} ${y}C${x + step * 0.2} ${y + 34} ${x + step * 0.8} ${y + 34} ${x + step * 0.74} ${y}`));
+    for (const { row, adds, later } of part.places) {
+      const target = lineOf.get(`token ${row}`) ?? here;
+      const rest = { adds, later };
+      for (const ribbon of part.ribbons.filter((each) => each.to === row)) {
+        const start = lineOf.get(`${ribbon.axis} ${ribbon.at}`);
+        rest.adds -= ribbon.adds;
+        rest.later -= ribbon.later;
+        if (!start) continue;
+        const [a, b, half] = [start.y, target.y, (to - from) / 2];
+        const lift = a === b ? -Math.min(20, frame.pitch * 0.6) : 0;
+        draw(ribbon, (y) => `M${from} ${a + y}C${from + half} ${a + lift + y} ${to - half} ${b + lift + y} ${to} ${b + y}`);
+      }
+      const y = target.y + 3;
+      if (!part.ribbons.length || thickness(rest) > 1e-6 * most) draw(rest, (down) => `M${x + step * 0.26} ${y}C${x + step * 0.2} ${y + 34 + down} ${x + step * 0.8} ${y + 34 + down} ${x + step * 0.74} ${y}`);
     }
     const told = this.sentence(part);
     const act = () => {
@@ -187,22 +197,27 @@ class Flow {
   }
 
   /** @param {Part} part */
-  isSmall({ adds }) {
-    return Math.abs(adds) < SMALL * (this.most ?? 1);
+  isSmall(part) {
+    return thickness(part) < SMALL * (this.most ?? 1);
   }
 
   /** The name of a part and what it adds, under a loop or beside the thickest ribbon.
    * @param {Part} part @param {number} x @param {Map<string, Line>} lineOf @param {Line} here */
   nameOf(part, x, lineOf, here) {
     const { pitch, step } = /** @type {Frame} */ (this.frame);
-    const [thickest] = [...part.ribbons].sort((a, b) => Math.abs(b.adds) - Math.abs(a.adds));
+    const [thickest] = [...part.ribbons].sort((a, b) => thickness(b) - thickness(a));
     const target = (thickest && lineOf.get(`token ${thickest.to}`)) || (lineOf.get(`token ${part.row}`) ?? here);
     const start = thickest && lineOf.get(`${thickest.axis} ${thickest.at}`);
     const y = !start ? target.y + 42 : start === target ? target.y - 0.6 * pitch : (start.y + target.y) / 2 + 4;
     const free = [0, -1, 1, -2, 2, -3, 3].map((k) => y + k * NAME_HIGH).find((each) => !this.named.some(([left, top]) => left === x && Math.abs(top - each) < NAME_HIGH)) ?? y;
     this.named.push([x, free]);
     const at = { x: x + step * (start && start !== target ? 0.42 : 0.5), y: free };
-    return vector("text", { class: "part-name", "aria-hidden": "true", "text-anchor": "middle", ...at }, `${this.shortName(part)} ${withSign(part.adds)}`);
+    return vector("text", { class: "part-name", "aria-hidden": "true", "text-anchor": "middle", ...at }, `${this.shortName(part)} ${this.numberOf(part)}`);
+  }
+
+  /** What a part adds; in brackets what it adds through later layers, if that is more. @param {Part} part */
+  numberOf({ adds, later }) {
+    return Math.abs(later) > Math.abs(adds) ? `(${withSign(later)})` : withSign(adds);
   }
 
   /** @param {Part} part */
@@ -244,12 +259,13 @@ class Flow {
     const { session, answer } = this;
     if (!answer) return "";
     const word = quoted(session.label("vocab_out", answer.word));
-    const looking = quoted(session.label("token", part.ribbons[0]?.to ?? answer.row));
-    const gives = part.adds < 0 ? `takes ${brief(-part.adds)} from the logit of ${word}` : `adds ${brief(part.adds)} to the logit of ${word}`;
+    const { row } = mainPlace(part);
+    const looking = quoted(session.label("token", row));
+    const gives = givesTo(part, word);
     const name = part.name[0].toUpperCase() + part.name.slice(1);
     if (this.isOff(part)) return `${name} is switched off.`;
     if (part.kind === "head") {
-      const most = part.ribbons.reduce((a, b) => (b.share > a.share ? b : a));
+      const most = part.ribbons.filter(({ to }) => to === row).reduce((a, b) => (b.share > a.share ? b : a));
       return `${name} gives ${quoted(session.label(most.axis, most.at))} ${percent(most.share)} of the attention of ${looking}. This head ${gives}.`;
     }
     if (part.kind === "bias") return `Constant numbers in the model (biases): together this ${gives}.`;
@@ -274,7 +290,7 @@ class Flow {
       node.classList.toggle("chosen", isHere);
       node.setAttribute("tabindex", isHere ? "0" : "-1");
     }
-    const sum = `All parts together give ${quoted(this.session.label("vocab_out", this.answer.word))} a logit of ${brief(this.answer.logit)}.`;
+    const sum = `What all parts add directly is the logit of ${quoted(this.session.label("vocab_out", this.answer.word))}: ${brief(this.answer.logit)}.`;
     const told = `${this.sentence(part)} ${sum}`;
     if (this.told.textContent !== told) this.told.textContent = told;
     const off = part.path && element("button", { type: "button", onclick: () => this.session.switchOff(part.path, !this.isOff(part)) }, this.isOff(part) ? `Switch ${part.name} on` : `Switch ${part.name} off`);
@@ -328,9 +344,23 @@ class Flow {
   }
 }
 
-/** The part that adds or takes most. @param {Part[]} parts */
-function mainPart(parts) {
-  return [...parts].sort((a, b) => Math.abs(b.adds) - Math.abs(a.adds))[0];
+/** The part that adds or takes most. @param {Part[]} parts @param {(part: Part) => number} size */
+function mainPart(parts, size = thickness) {
+  return [...parts].sort((a, b) => size(b) - size(a))[0];
+}
+
+/** The word where a part adds most, directly if it does. @param {Part} part */
+function mainPlace({ places }) {
+  return places.find(({ adds }) => adds) ?? [...places].sort((a, b) => thickness(b) - thickness(a))[0];
+}
+
+/** What a part adds to the logit of a word, in words. @param {Part} part @param {string} word */
+function givesTo({ adds, later }, word) {
+  const verb = (/** @type {number} */ x) => `${x < 0 ? "takes" : "adds"} ${brief(Math.abs(x))}`;
+  const onto = (/** @type {number} */ x) => `${verb(x)} ${x < 0 ? "from" : "to"} the logit of ${word}`;
+  if (Math.abs(later) < 1e-9) return onto(adds);
+  if (Math.abs(adds) < 1e-9) return `${onto(later)} through later layers`;
+  return `${onto(adds)}, and ${verb(later)}${adds < 0 === later < 0 ? "" : later < 0 ? " from it" : " to it"} through later layers`;
 }
 
 /** A text as far as it fits. @param {string} text @param {number} room in pixels */

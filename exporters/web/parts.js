@@ -7,9 +7,10 @@ import { best } from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./graph.js").Block} Block */
-/** From a word that is read to the word that looks. @typedef {{axis: string, at: number, to: number, share: number, adds: number}} Ribbon */
-/** `path`: where its switch is; "" if it has none. `ribbons`: of a head.
- * @typedef {{name: string, kind: "head" | "inner" | "embedding" | "bias" | "typed" | "several", block: Block, path: string, row: number, adds: number, ribbons: Ribbon[]}} Part */
+/** From a word that is read to the word that looks. @typedef {{axis: string, at: number, to: number, share: number, adds: number, later: number}} Ribbon */
+/** What a part adds at a word. @typedef {{row: number, adds: number, later: number}} Place */
+/** `path`: where its switch is; "" if it has none. `adds`: directly; `later`: through later parts. `ribbons`: of a head.
+ * @typedef {{name: string, kind: "head" | "inner" | "embedding" | "bias" | "typed" | "several", block: Block, path: string, row: number, adds: number, later: number, places: Place[], ribbons: Ribbon[]}} Part */
 /** Parts side by side; `lens`: which of the lens's stages follows. @typedef {{key: string, layer: number | null, parts: Part[], lens: number}} Column */
 /** @typedef {{word: number, logit: number, row: number, columns: Column[]}} Answer */
 
@@ -23,19 +24,23 @@ export function answerOf(session) {
   const row = session.position;
   /** @type {Map<string, Column>} */ const columns = new Map();
   /** @type {Map<string, Part>} */ const parts = new Map();
-  for (const { block, row: at, adds, pattern, sources } of creditsOf(live, word, graph.get("logits").rows === 1 ? 0 : row)) {
+  for (const { block, row: at, adds, later, pattern, sources } of creditsOf(live, word, graph.get("logits").rows === 1 ? 0 : row)) {
     const { kind, name } = partOf(block, !!pattern);
     const key = kind === "embedding" || kind === "bias" ? kind : `${block.layer}.${block.part || block.leaf.replace(/_out$/, "")}`;
     let part = parts.get(key + name);
     if (!part) {
       const path = [pathOf(block), `${pathOf(block)}.${block.leaf.replace(/_out$/, "")}`].find((each) => graph.has(`${each}.switch`));
-      part = { name, kind, block, path: kind === "head" || kind === "inner" ? (path ?? "") : "", row: at, adds: 0, ribbons: [] };
+      part = { name, kind, block, path: kind === "head" || kind === "inner" ? (path ?? "") : "", row: at, adds: 0, later: 0, places: [], ribbons: [] };
       parts.set(key + name, part);
       const column = columns.get(key) ?? { key, layer: key === kind ? null : block.layer, parts: [], lens: -1 };
       column.parts.push(part);
       columns.set(key, column);
     }
     part.adds += adds;
+    const through = part.path ? later : 0; // all that parts do begins with the words: no news
+    part.later += through;
+    if (adds) part.row = at;
+    part.places.push({ row: at, adds, later: through });
     if (pattern) part.ribbons.push(...sources.map((source) => ({ ...source, to: at })));
   }
   const { bias, ...others } = Object.fromEntries(columns);
@@ -43,7 +48,7 @@ export function answerOf(session) {
   if (bias) found.push(bias);
   const rest = scores[word] - [...parts.values()].reduce((sum, { adds }) => sum + adds, 0);
   if (Math.abs(rest) > LEAST_TYPED * Math.max(1, Math.abs(scores[word]))) {
-    const part = /** @type {Part} */ ({ name: "typed numbers", kind: "typed", block: graph.get("logits"), path: "", row, adds: rest, ribbons: [] });
+    const part = /** @type {Part} */ ({ name: "typed numbers", kind: "typed", block: graph.get("logits"), path: "", row, adds: rest, later: 0, places: [{ row, adds: rest, later: 0 }], ribbons: [] });
     found.push({ key: "typed", layer: null, parts: [part], lens: -1 });
   }
   seenBy(session, found);
@@ -71,6 +76,11 @@ function seenBy(session, columns) {
   }
 }
 
+/** How thick a part is, by what it adds or takes most. @param {{adds: number, later: number}} part */
+export function thickness({ adds, later }) {
+  return Math.max(Math.abs(adds), Math.abs(later));
+}
+
 /** Groups of neighbours, at most so many: the largest stand alone, the others together.
  * @param {number[]} sizes @param {number} most @returns {number[][]} */
 export function neighbours(sizes, most) {
@@ -88,13 +98,13 @@ export function neighbours(sizes, most) {
 
 /** Columns of which several are one. @param {Column[]} columns @param {number} most @returns {Column[]} */
 export function fewer(columns, most) {
-  const sizes = columns.map(({ parts }) => Math.max(...parts.map(({ adds }) => Math.abs(adds))));
+  const sizes = columns.map(({ parts }) => Math.max(...parts.map(thickness)));
   return neighbours(sizes, most).map((group) => {
     const [first, ...more] = group.map((k) => columns[k]);
     if (!more.length) return first;
     const parts = group.flatMap((k) => columns[k].parts);
-    const adds = parts.reduce((sum, part) => sum + part.adds, 0);
+    const [adds, later] = /** @type {const} */ (["adds", "later"]).map((key) => parts.reduce((sum, part) => sum + part[key], 0));
     const name = `${parts.length} small parts`;
-    return { key: first.key, layer: null, lens: more[more.length - 1].lens, parts: [{ ...parts[0], name, kind: "several", path: "", adds, ribbons: [] }] };
+    return { key: first.key, layer: null, lens: more[more.length - 1].lens, parts: [{ ...parts[0], name, kind: "several", path: "", adds, later, places: [{ row: parts[0].row, adds, later }], ribbons: [] }] };
   });
 }

@@ -19,6 +19,13 @@ export async function sums(folder, edits) {
   });
 }
 
+/** What each block adds at each token to a word's logit, directly and through later parts. */
+export async function values(folder, edits, word, row) {
+  return creditsOf(await edited(folder, edits), word, row).map(({ block, row: at, adds, later, sources }) => ({
+    name: block.name, at, value: adds + later, later, read: sources.reduce((sum, source) => sum + source.later, 0), isHead: sources.length > 0,
+  }));
+}
+
 function total(parts) {
   return parts.reduce((sum, { adds }) => sum + adds, 0);
 }

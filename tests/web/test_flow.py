@@ -1,5 +1,6 @@
 """Follow the word: what a model's parts add to a logit is the logit, as built and after edits."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,14 @@ import pytest
 from conftest import GOLDEN, default_book
 from in_node import call
 
+import cellformer as cf
+from cellformer import workbooks as gallery
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.generate import passage
+from cellformer.engine.studies.answer_graph import AnswerGraph
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.compose.book import Book
+from cellformer.exporters.web import flow
 
 pytestmark = pytest.mark.usefixtures("node")
 
@@ -64,6 +69,32 @@ def test_a_head_divides_among_the_words_that_it_reads(name: str, tmp_path: Path)
             assert token["heads"]
             for head, adds, of_words in token["heads"]:
                 assert of_words == pytest.approx(adds, abs=NEAR), head
+
+
+@pytest.mark.parametrize("name", ["gemma2", "gpt2", "gpt_neox", "mixtral", "phi"])
+def test_later_parts_carry_on_as_the_graph_of_an_answer_says(name: str, tmp_path: Path) -> None:
+    model, ids, row, word = checkpoint.load(GOLDEN / name), [2, 0, 3], 2, 1
+    book = model_workbook.build("x", model, passage(model, ids, 4))
+    expected, at_other_tokens = AnswerGraph(model.graph(ids), row, word), 0
+    for found in call("flow.mjs", "values", as_page.write(book, tmp_path), [], word, row):
+        if not expected.graph[found["name"]].computed:  # a bias
+            continue
+        value = expected.value(found["name"].removesuffix(".word"))[found["at"]]
+        assert found["value"] == pytest.approx(value, abs=NEAR), found
+        assert not found["isHead"] or found["read"] == pytest.approx(found["later"], abs=NEAR)
+        at_other_tokens += found["at"] != row and abs(value) > NEAR
+    assert at_other_tokens
+
+
+@pytest.mark.parametrize("name", gallery.names())
+def test_a_model_of_sentences_offers_three_that_it_can_read(name: str) -> None:
+    """The first is the sentence as built; the answers differ."""
+    book = default_book(name)
+    typed = "sentence" in book.graph.blocks and bool(flow.steps(book.graph, Counter()))
+    assert len(book.examples) == 3 * typed
+    if typed:
+        assert book.examples[0] == book.graph.inputs["sentence"][0, 0]
+        assert len({cf.graph(name, text).values["probs"][-1].max() for text in book.examples}) == 3
 
 
 def test_a_model_without_scores_of_words_has_no_steps(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ STORY = Story(
         "The other numbers were chosen for this workbook. With these numbers, the last vector "
         "that the essay assumes gives the printed scores.",
     ],
+    examples=(PROMPT, "the dog ran", "the cat sat on the"),
     look=[
         "The sheet Attention shows the whole step for one word, on one screen.",
         "On the sheet Embedding, a token's id picks its row of W_E (step 1).",

@@ -61,6 +61,7 @@ STORY = Story(
         "One head decides between the words Tarso and vice. This head looks at the verb, because "
         "layer 0 has already copied the caller's name there.",
     ],
+    examples=(PROMPT, "<BOS> Pietro chiama", "<BOS> 3 chiama Paolo"),
     look=[
         "On the sheet Play, the model continues the sentence, token by token. After ‘Pietro "
         "chiama Paolo’, Tarso gets a probability of 0.9999.",

@@ -44,6 +44,7 @@ STORY = Story(
         "A vector database uses the same dot product to compare a question with stored texts. "
         "The sheet Two searches shows both searches.",
     ],
+    examples=(PROMPT, "Tarso", "Paolo"),
     look=[
         "The sheet Two searches shows how the same dot product finds a word in the model, and a "
         "text in a vector database.",

@@ -46,6 +46,7 @@ STORY = Story(
         "The sheet Printed compares each printed table",
         "with its formula, and with the result of the earlier tables.",
     ],
+    examples=(PROMPT, "blue creature", "forest creature"),
     look=[
         "The sheet Block 0 shows the scores, then the pattern. The sentence runs from left to "
         "right here, but in the notes each word has a row. Each row of the pattern sums to 1.",

@@ -53,6 +53,7 @@ STORY = Story(
         "also has a limit: it knows only twelve places. It never read a mix of two places.",
         "Yet the model is almost as sure about a mix of two places as about a real place.",
     ],
+    examples=(PROMPT, "<BOS> The Empire State Building is in New", "<BOS> The Statue of Liberty is in New"),
     look=[
         "The sheet Contexts shows the next words from the model, and from tables of the last "
         "one, two and three words. The sheet also shows where each head looks.",

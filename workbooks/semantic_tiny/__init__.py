@@ -54,6 +54,7 @@ STORY = Story(
         "The essay's model failed. The essay concludes that nobody can set meaning by hand. But "
         "that model started its training with long vectors.",
     ],
+    examples=(PROMPT, "<BOS> mouse is", "<BOS> king is older than"),
     look=[
         "On the sheet Study, edit the table, choose an analogy, and compare the answers of the "
         "table and both models. The sheet also measures every training run.",

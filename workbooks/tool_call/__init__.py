@@ -53,6 +53,7 @@ STORY = Story(
         "A wrong sum gets the right answer to the wrong question. Without the tool, the model "
         "writes the likeliest number and continues.",
     ],
+    examples=(PROMPT, "<BOS> 7 and 5 make", "<BOS> 9 less 4 leave"),
     look=[
         "The sheet Belt shows who wrote each word (you, the model or the calculator), and which "
         "word the model alone chooses at that place.",

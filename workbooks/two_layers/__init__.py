@@ -101,6 +101,7 @@ def story() -> Story:
             "The source calls ReLU the only nonlinear step. But the attention softmax and the "
             "product of queries and keys are also nonlinear.",
         ],
+        examples=(PROMPT, "the dog ran on", "big cat sat on"),
         look=[
             "The sheet Study shows the table of shapes, with a link from each step to its cells.",
             "On the sheets Block 0 and Block 1, the stream always has 6 columns. A head uses 3 "
