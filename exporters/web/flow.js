@@ -18,6 +18,7 @@ const THICKEST = 24; // pixels, of the largest share
 const SMALL = 0.12; // of the largest share: what is less is pale
 const FLOW_RANKS = 4;
 const ROOM = { wide: { left: 104, right: 168, step: 66, lines: 12 }, narrow: { left: 76, right: 84, step: 38, lines: 9 } };
+const TOP = 58; // pixels above the first word
 const NAME_HIGH = 15; // pixels from one name to the next
 const LETTER_WIDE = 6.6;
 const FLOW_PACE = 1100; // milliseconds for each column
@@ -68,13 +69,13 @@ class Flow {
     this.parts = this.columns.flatMap(({ parts }) => parts);
     this.most = Math.max(1e-12, ...this.parts.map(thickness));
     const lines = this.lines(room.lines);
-    const left = Math.min(room.left, 14 + LETTER_WIDE * 1.15 * Math.max(...lines.map(({ text }) => [...text].length)));
+    const letters = Math.max(isNarrow ? 2 : "so far".length, ...lines.map(({ text }) => [...text].length));
+    const left = Math.min(room.left, 14 + LETTER_WIDE * 1.15 * letters);
     const word = quoted(session.label("vocab_out", this.answer.word));
     this.legend.textContent = `A ribbon leads from a word that a head reads. A loop is an MLP. Thick ribbons and loops add much to ${word} (blue), or take much from it (orange).${this.parts.some(({ later }) => later) ? " What is light acts through later layers; its numbers stand in brackets." : ""}`;
     const pitch = Math.max(20, Math.min(40, 300 / lines.length));
-    const top = 58;
-    for (const [k, line] of lines.entries()) line.y = top + k * pitch;
-    this.frame = { width, height: top + lines.length * pitch + 46, left, right: room.right, isNarrow, pitch, step: (width - left - room.right) / this.columns.length };
+    for (const [k, line] of lines.entries()) line.y = TOP + k * pitch;
+    this.frame = { width, height: TOP + lines.length * pitch + 46, left, right: room.right, isNarrow, pitch, step: (width - left - room.right) / this.columns.length };
     this.show(lines);
   }
 
@@ -209,7 +210,7 @@ class Flow {
     const target = (thickest && lineOf.get(`token ${thickest.to}`)) || (lineOf.get(`token ${part.row}`) ?? here);
     const start = thickest && lineOf.get(`${thickest.axis} ${thickest.at}`);
     const y = !start ? target.y + 42 : start === target ? target.y - 0.6 * pitch : (start.y + target.y) / 2 + 4;
-    const free = [0, -1, 1, -2, 2, -3, 3].map((k) => y + k * NAME_HIGH).find((each) => !this.named.some(([left, top]) => left === x && Math.abs(top - each) < NAME_HIGH)) ?? y;
+    const free = [0, -1, 1, -2, 2, -3, 3].map((k) => y + k * NAME_HIGH).find((each) => each > TOP && !this.named.some(([left, top]) => left === x && Math.abs(top - each) < NAME_HIGH)) ?? y;
     this.named.push([x, free]);
     const at = { x: x + step * (start && start !== target ? 0.42 : 0.5), y: free };
     return vector("text", { class: "part-name", "aria-hidden": "true", "text-anchor": "middle", ...at }, `${this.shortName(part)} ${this.numberOf(part)}`);
