@@ -72,7 +72,8 @@ class Flow {
     const letters = Math.max(isNarrow ? 2 : "so far".length, ...lines.map(({ text }) => [...text].length));
     const left = Math.min(room.left, 14 + LETTER_WIDE * 1.15 * letters);
     const word = quoted(session.label("vocab_out", this.answer.word));
-    this.legend.textContent = `A ribbon leads from a word that a head reads. A loop is an MLP. Thick ribbons and loops add much to ${word} (blue), or take much from it (orange).${this.parts.some(({ later }) => later) ? " What is light acts through later layers; its numbers stand in brackets." : ""}`;
+    const light = this.parts.some(({ later }) => later) ? " What is light acts through later layers; its numbers stand in brackets." : "";
+    this.legend.textContent = `A ribbon leads from a word that a head reads. A loop is an MLP. Thick ribbons and loops add much to ${word} (blue), or take much from it (orange).${light}`;
     const pitch = Math.max(20, Math.min(40, 300 / lines.length));
     for (const [k, line] of lines.entries()) line.y = TOP + k * pitch;
     this.frame = { width, height: TOP + lines.length * pitch + 46, left, right: room.right, isNarrow, pitch, step: (width - left - room.right) / this.columns.length };
@@ -358,10 +359,11 @@ function mainPlace({ places }) {
 /** What a part adds to the logit of a word, in words. @param {Part} part @param {string} word */
 function givesTo({ adds, later }, word) {
   const verb = (/** @type {number} */ x) => `${x < 0 ? "takes" : "adds"} ${brief(Math.abs(x))}`;
-  const onto = (/** @type {number} */ x) => `${verb(x)} ${x < 0 ? "from" : "to"} the logit of ${word}`;
+  const way = (/** @type {number} */ x) => (x < 0 ? "from" : "to");
+  const onto = (/** @type {number} */ x) => `${verb(x)} ${way(x)} the logit of ${word}`;
   if (Math.abs(later) < 1e-9) return onto(adds);
   if (Math.abs(adds) < 1e-9) return `${onto(later)} through later layers`;
-  return `${onto(adds)}, and ${verb(later)}${adds < 0 === later < 0 ? "" : later < 0 ? " from it" : " to it"} through later layers`;
+  return `${onto(adds)}, and ${verb(later)} ${way(later)} it through later layers`;
 }
 
 /** A text as far as it fits. @param {string} text @param {number} room in pixels */
