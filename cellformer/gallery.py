@@ -63,7 +63,11 @@ def build(folder: Path, only: Sequence[str] = (), run: Run = Run()) -> Sizes:
     for name in only:
         workbooks.find(name)
     wanted = [name for name in workbooks.path() if not only or name in only]
-    files = [(folder / f"{name}.xlsx", folder / f"{name}.html") for name in wanted]
+    pictures = folder / release.PICTURES
+    files = [
+        (folder / f"{name}.xlsx", folder / f"{name}.html", pictures / f"{name}.svg")
+        for name in wanted
+    ]
     counts = _shared(partial(_one, folder.absolute()), wanted, folder, files, run)
     sizes = {name: (n, m) for name, (n, m) in zip(wanted, counts, strict=True)}
     xlsx.write(index(sizes), folder / INDEX)
@@ -72,10 +76,11 @@ def build(folder: Path, only: Sequence[str] = (), run: Run = Run()) -> Sizes:
 
 
 def _one(folder: Path, name: str) -> tuple[int, int]:
-    """Write a workbook and its page; how many sheets and formulas they have."""
+    """Write a workbook, its page and its picture; how many sheets and formulas they have."""
     book = names.book(name)
     xlsx.write(book, folder / f"{name}.xlsx")
     page.write(book, folder / f"{name}.html")
+    release.picture(folder, name, book)
     return len(book.sheets), book.n_formulas
 
 

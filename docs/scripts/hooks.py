@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[2]
 PAGES = {"README.md": "index.md", "benchmarks/README.md": "benchmarks/README.md"}
 PAGES |= {name: name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")}
-EXAMPLES = "examples.md"
+EXAMPLES, FILES = "examples.md", "try/files"
 LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)]*)?\))")
 PICTURE = re.compile(r"!\[([\w-]+)\]\((gallery/\1\.png)\)")
 
@@ -39,11 +39,15 @@ def on_files(files: Files, config: Any) -> Files:
             path = _source(file.src_uri, link)
             if path is not None and files.get_file_from_path(_page(path)) is None:
                 files.append(_shown(path, config))
+    for file in [gallery() / "index.html", *sorted(gallery().glob("pictures/*.svg"))]:
+        if file.exists():
+            target = f"{FILES}/{file.relative_to(gallery()).as_posix()}"
+            files.append(File.generated(config, target, abs_src_path=str(file)))
     for page in sorted(gallery().glob("*.html")):
-        if (book := page.with_suffix(".xlsx")).exists():
+        if page.stem != "index" and (book := page.with_suffix(".xlsx")).exists():
             files.append(File.generated(config, f"try/{page.stem}.md", content=_trial(page.stem)))
             for each in (page, book):
-                target = f"try/files/{each.name}"
+                target = f"{FILES}/{each.name}"
                 files.append(File.generated(config, target, abs_src_path=str(each)))
     return files
 
@@ -61,7 +65,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         there = uri == "gallery.md" and files.get_file_from_path(trial)
         return f"[{picture[0]}]({trial})<br>[try it here]({trial})" if there else picture[0]
 
-    return PICTURE.sub(tried, LINK.sub(moved, markdown))
+    found = PICTURE.sub(tried, LINK.sub(moved, markdown))
+    index = f"{FILES}/index.html"
+    if uri == "gallery.md" and files.get_file_from_path(index):
+        title, rest = found.split("\n", 1)
+        found = f"{title}\n\n[Search all pages, by topic and level]({index})\n{rest}"
+    return found
 
 
 def _examples() -> str:

@@ -87,11 +87,12 @@ def test_open_refuses_other_files(arguments: str, remedy: str, tmp_path: Path, s
 
 def test_release_index_and_checksums(tmp_path: Path) -> None:
     """All links are relative: any static host serves the folder as it is."""
-    sizes = {"cat-sat": (3, 4000), "loss": (2, 50)}
+    sizes = {"cat-sat": (3, 4000), "loss": (8, 50)}
     for name in (*sizes, "index"):
         (tmp_path / f"{name}.xlsx").write_bytes(name.encode())
     for name in sizes:
         (tmp_path / f"{name}.html").write_text(name)
+        release.picture(tmp_path, name, book(name))
     release.add(tmp_path, sizes)
     index = (tmp_path / release.INDEX).read_text()
     assert "4,000 formulas" in index and "http" not in index

@@ -23,6 +23,9 @@ def site(tmp_path_factory) -> Path:
     gallery, target = tmp_path_factory.mktemp("gallery"), tmp_path_factory.mktemp("site")
     xlsx.write(default_book("adder"), gallery / "adder.xlsx")
     page.write(default_book("adder"), gallery / "adder.html")
+    for name in ("index.html", "index.xlsx", "pictures/adder.svg"):
+        (gallery / name).parent.mkdir(exist_ok=True)
+        (gallery / name).write_text(name)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
     found = os.environ | {"GALLERY": str(gallery), "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, env=found, capture_output=True, text=True)
@@ -45,7 +48,10 @@ def test_a_workbook_is_tried_in_place(site: Path) -> None:
     trial = (site / "try" / "adder" / "index.html").read_text()
     assert '<iframe class="workbook" src="../files/adder.html"' in trial
     assert (site / "try/files/adder.html").is_file() and (site / "try/files/adder.xlsx").is_file()
-    assert "try/adder/" in (site / "gallery" / "index.html").read_text().replace("../", "")
+    listed = (site / "gallery" / "index.html").read_text().replace("../", "")
+    assert "try/adder/" in listed and 'href="try/files/"' in listed
+    assert (site / "try/files/index.html").is_file() and not (site / "try/index.html").exists()
+    assert (site / "try/files/pictures/adder.svg").is_file()
 
 
 def test_one_workbook_is_the_first() -> None:
