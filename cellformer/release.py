@@ -35,7 +35,9 @@ SHEETS = {  # that the pictures show; of other workbooks it is the sheet after S
     "unrolled": "Step 5",
 }
 STYLE = """
-:root { color-scheme: light dark; --line: #8888; --soft: light-dark(#555, #bbb); }
+:root { color-scheme: light dark; --line: #8888; --soft: light-dark(#555, #bbb);
+  background: light-dark(#fff, #121212); color: light-dark(#111, #eee); }
+a { color: light-dark(#0550ae, #9ecbff); }
 body { font: 15px/1.35 Calibri, Carlito, sans-serif; max-width: 86em; margin: 0 auto;
   padding: 0 1em; }
 h1 { font-size: 1.5em; margin: .5em 0 .2em; }

@@ -8,8 +8,8 @@ const require = createRequire(new URL("../node/package.json", import.meta.url));
 const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"];
 
 /** How high and how wide the index is, what axe finds, and the names that each search leaves, with what is said. */
-export function opened(program, path, size, searched) {
-  return withPage(program, { viewport: size }, async (page) => {
+export function opened(program, path, size, searched, colorScheme = "light") {
+  return withPage(program, { viewport: size, colorScheme }, async (page) => {
     const errors = [];
     page.on("pageerror", (error) => errors.push(String(error.stack)));
     await page.goto(pathToFileURL(path).href);

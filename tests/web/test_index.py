@@ -35,6 +35,10 @@ def test_the_index_is_short(name: str, size: dict[str, int], index: str, chromiu
     assert said["high"] < MOST_SCREENS[name] * size["height"]
 
 
+def test_axe_finds_nothing_in_the_dark(index: str, chromium: str) -> None:
+    assert call("index.mjs", "opened", chromium, index, SCREEN, [], "dark")["axe"] == []
+
+
 def test_a_search_leaves_what_holds_its_words(index: str, chromium: str) -> None:
     searched = ["", "softmax", "Level 1", "LEARNING", "nothing like this"]
     said = call("index.mjs", "opened", chromium, index, SCREEN, searched)
