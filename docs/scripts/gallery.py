@@ -23,7 +23,7 @@ These are the worked examples of the essays and lecture notes behind this projec
 you can change every number that the text prints. Each workbook suggests edits and says what they
 do. [sources.md](sources.md) lists the printed numbers beside the recomputed ones, and says where a
 source is wrong. `cellformer build NAME` writes one workbook, `cellformer build --all` all of them
-with their [pages](page.md) and an index.
+with their [pages](page.md) and an index to search.
 
 """
 SHEETS = {  # the others: the sheet after Start
