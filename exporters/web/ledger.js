@@ -10,7 +10,6 @@ import { best } from "./session.js";
 /** @typedef {import("./session.js").Edit} Edit */
 
 const MOST_TOLD = 3;
-const FIRST = ["Type another sentence", "switch a head off", "click a picture for its numbers."];
 /** What to do next: the first one that was not tried. @type {[string, string][]} */
 const HINTS = [
   ["open", "Click any picture to see its numbers, their formulas and the cells that they use."],
@@ -41,7 +40,7 @@ export class Ledger {
     if (session.share !== null) return this.computes(session.share);
     const problem = session.problem || (this.isModel ? session.unanswered() : "");
     ledger.className = problem ? "problem" : changes.length ? "differs" : "";
-    ledger.textContent = problem ? `${readable(problem).replace(/\.$/, "")}.` : [session.note, this.edits(changes), this.said(changes.length > 0), this.leftOut(), this.work()].filter(Boolean).join(" · ");
+    ledger.textContent = problem ? `${readable(problem).replace(/\.$/, "")}.` : [session.note, this.edits(changes), this.said(changes.length > 0), this.leftOut(), session.whyFull, this.work()].filter(Boolean).join(" · ");
     byId("hint").textContent = this.hint();
   }
 
@@ -95,9 +94,12 @@ export class Ledger {
     const { tried, graph } = this.session;
     if (document.body.dataset.view !== "machine") return "Type into a yellow cell. All cells that depend on it change. Click a cell to see its formula.";
     const switches = graph.blocks.some((block) => block.leaf === "switch");
-    const can = HINTS.filter(([what]) => what !== "switch" || switches);
+    const lacks = [!switches && "switch", !this.session.isTyped && "say"];
+    const can = HINTS.filter(([what]) => !what || !lacks.includes(what));
     if (tried.size) return can.find(([what]) => !tried.has(what))?.[1] ?? "";
-    return switches ? `${FIRST[0]}, ${FIRST[1]}, or ${FIRST[2]}` : `${FIRST[0]}, or ${FIRST[2]}`;
+    const first = [!lacks.includes("say") && "type another sentence", switches && "switch a head off"].filter(Boolean);
+    const text = [...first, `${first.length ? "or " : ""}click a picture for its numbers.`].join(", ");
+    return text[0].toUpperCase() + text.slice(1);
   }
 }
 

@@ -33,6 +33,16 @@ function screenOf(session, showModel) {
   new Ledger(session, machine);
   byId("actions").append(...recalculations(session), ...actions(session));
   panels(session);
+  skips();
+}
+
+/** The first stop of Tab leads past the controls: to the tour, or to what is shown. */
+function skips() {
+  const skip = byId("skip");
+  const tour = () => [...byId("tour").querySelectorAll("button")].find((button) => button.checkVisibility());
+  skip.hidden = false;
+  skip.textContent = byId("tour").hidden ? "Skip to the content" : "Skip to the tour";
+  skip.addEventListener("click", () => (tour() ?? byId("main")).focus());
 }
 
 /** A book's name and what it is. @param {string} title */

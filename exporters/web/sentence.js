@@ -184,12 +184,9 @@ export class Sentence {
       area.setAttribute("aria-invalid", String(!prefix && !!session.unanswered()));
     }
     this.drawText();
-    const full = session.isFull;
-    this.next.disabled = full || !!session.unanswered();
-    this.next.title = full ? `The sentence has ended, or is full: this page has room for ${session.nTokens} tokens` : "";
+    this.next.disabled = session.isFull || !!session.unanswered();
     this.run.textContent = this.running ? "Stop" : "Run on";
     this.run.disabled = !this.running && this.next.disabled;
-    this.run.title = this.next.title;
     if (this.choose) this.choose.value = String(session.read("choose", 0, 0));
     for (const { name, input, label } of this.inputs ?? []) {
       if (document.activeElement !== input) input.value = String(session.read(name, 0, 0));

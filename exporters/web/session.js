@@ -297,6 +297,13 @@ export class Session {
     return this.shown >= this.nTokens || this.read("prompt.ended", this.shown, 0) === 1;
   }
 
+  /** @returns {string} why no token can follow; "" if one can */
+  get whyFull() {
+    if (!this.goesOn || !this.isFull) return "";
+    if (this.shown < this.nTokens) return "the text has ended";
+    return `no token can follow: this page has room for ${this.nTokens}; type a shorter text`;
+  }
+
   /**
    * Shows the token that comes next.
    * @returns {boolean} whether there was room for one

@@ -25,8 +25,9 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.web import wording
 from cellformer.exporters.web.wording import said
 
+ABOUT_FILES = 2  # last rows of Start, about locked and hidden sheets
 TOP = 3  # the first row that is shown; of Start one more
-ONLY_IN_A_FILE = ("Built", "Digest")
+ONLY_IN_A_FILE = ("Built", "Digest", "How")
 # pages around a model that the page shows otherwise, or does not need
 AROUND_A_MODEL = (
     *(START, "Machine", "Heads", "Map", "Glossary", "Index", "Check", "Sampling"),
@@ -199,7 +200,7 @@ class _Page:
             yield from (row for row, _ in self.sheet.entries if row >= largest.top)
         if self.sheet.name != START:
             return
-        yield max(row for row, col in self.sheet.entries if col == 2)
+        yield from sorted(row for row, col in self.sheet.entries if col == 2)[-ABOUT_FILES:]
         for (row, col), entry in self.sheet.entries.items():
             if col == 1 and entry.style == "link" and entry.value not in self.kept:
                 yield row

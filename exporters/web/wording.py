@@ -17,6 +17,10 @@ PHRASES = {
         "the model without this part"
     ),
     "any blue number": "any number",
+    "The sheet How has instructions for Excel and for LibreOffice, and help if nothing moves.": (
+        "Run repeats the step. Recalculate makes one step."
+    ),
+    "press Ctrl+Enter (in LibreOffice Alt+Enter)": "press Ctrl+Enter",
     "as the second word on Play": "as the second word of the sentence",
     "as the fifth word on Play": "as the fifth word of the sentence",
     "as the sentence on Play": "as the sentence, at the top",

@@ -24,6 +24,7 @@ const ACTS = {
   hash: (page) => page.evaluate(() => decodeURIComponent(location.hash)),
   open: (page, hash) => page.evaluate((behind) => void (location.hash = behind), hash),
   wide: (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
+  small: (page) => page.evaluate(smallTargets),
   cut: (page, selector) => page.evaluate((found) => [...document.querySelectorAll(found)].filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.id || node.className), selector),
   colours: (page) => page.evaluate(coloursOfPictures),
   blank: (page) => page.evaluate(blankPictures),
@@ -43,18 +44,40 @@ function blankPictures() {
   }).map((canvas) => canvas.parentNode.dataset.block);
 }
 
+/** What one touches, outside sheets and drawings, that is lower or narrower than 24 px. */
+function smallTargets() {
+  const targets = [...document.querySelectorAll("button, input, select, a, summary, textarea")];
+  return targets.filter((node) => node.checkVisibility() && !node.matches(".unseen, .token-list input")).filter((node) => {
+    const { width, height } = node.getBoundingClientRect();
+    return width < 24 || height < 24;
+  }).map((node) => `${node.tagName} ${node.textContent}`);
+}
+
 /** How many colours the pictures have. */
 function coloursOfPictures() {
   const pictures = [...document.querySelectorAll("canvas")].filter(({ width, height }) => width && height);
   return new Set(pictures.flatMap((canvas) => [...new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)])).size;
 }
 
-/** Opens a page in a frame without an address of its own, touches something there, and reads a text before and after. */
-export function framed(program, path, touched, read) {
+/** Opens a page in a frame under a sub path, touches something there, and reads a text before and after.
+ * The frame has an address (`src`), or none (`srcdoc`, `blob`); a sandbox if `sandbox` says what is allowed. */
+export function framed(program, path, touched, read, { kind, sandbox, policy } = {}) {
   return withPage(program, { viewport: { width: 1366, height: 768 } }, async (page) => {
     const errors = [];
+    const html = readFileSync(path, "utf8");
     page.on("pageerror", (error) => errors.push(String(error.stack)));
-    await page.evaluate((html) => document.body.append(Object.assign(document.createElement("iframe"), { srcdoc: html, width: 1200, height: 700 })), readFileSync(path, "utf8"));
+    await page.route("**/*", (route) => {
+      const isFrame = route.request().url().includes("page.html");
+      return route.fulfill({ contentType: "text/html", body: isFrame ? html : "<body>", headers: isFrame && policy ? { "Content-Security-Policy": policy } : {} });
+    });
+    await page.goto("http://host.test/course/week%203/");
+    await page.evaluate(({ html, kind, sandbox }) => {
+      const frame = Object.assign(document.createElement("iframe"), { width: 1200, height: 700 });
+      if (sandbox) frame.setAttribute("sandbox", sandbox);
+      if (kind === "srcdoc") frame.srcdoc = html;
+      else frame.src = kind === "blob" ? URL.createObjectURL(new Blob([html], { type: "text/html" })) : "a/page.html";
+      document.body.append(frame);
+    }, { html, kind, sandbox });
     const frame = await (await page.waitForSelector("iframe")).contentFrame();
     await frame.waitForFunction(() => document.body?.dataset.view);
     const texts = [await frame.innerText(read)];

@@ -237,7 +237,7 @@ def test_a_whole_session_by_keyboard(play: Play) -> None:
     """A sentence, the next word, a head off, a picture, a number typed over, undo: no pointer."""
     tokens, said, opened, typed, focused, undone = play(
         "dialogue-game",
-        ["press", "Tab", "Control+End", *" Tarso", "Enter", "Control+Enter"],
+        ["press", "Tab", "Tab", "Control+End", *" Tarso", "Enter", "Control+Enter"],
         ["text", ".token-list span"],
         ["focus", "[data-block='blocks.1.attn.h0.pattern']"],
         ["press", "ArrowDown", "Space"],
@@ -265,11 +265,25 @@ def test_pictures_keep_their_colours_in_high_contrast(play: Play) -> None:
     assert forced == plain > MANY
 
 
-def test_a_page_works_in_a_frame_without_an_address(chromium: str, tmp_path: Path) -> None:
+FRAMES: dict[str, dict[str, str]] = {
+    "plain": {"kind": "src"},
+    "sandboxed": {"kind": "src", "sandbox": "allow-scripts"},
+    "of a blob": {"kind": "blob"},
+    "srcdoc": {"kind": "srcdoc"},
+    "sandboxed srcdoc": {"kind": "srcdoc", "sandbox": "allow-scripts"},
+    "inline allowed": {
+        "kind": "src",
+        "policy": "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'",
+    },
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=list(FRAMES))
+def test_a_page_works_in_each_frame(chromium: str, tmp_path: Path, frame: dict[str, str]) -> None:
     path = tmp_path / "page.html"
     write(default_book("cat-sat"), path)
     touched = "[data-part='blocks.0.attn.h0']"
-    found = call("screen.mjs", "framed", chromium, str(path), touched, "#ledger")
+    found = call("screen.mjs", "framed", chromium, str(path), touched, "#ledger", frame)
     assert found["errors"] == []
     before, after = found["texts"]
     assert before.startswith("As built") and after.startswith("1 edit: head 0.0 off")
@@ -281,6 +295,45 @@ def test_a_page_says_what_to_do_where_scripts_are_forbidden(chromium: str, tmp_p
     assert "save the page, and open the file" in call(
         "screen.mjs", "forbidden", chromium, str(path)
     )
+
+
+def test_the_tour_is_near_for_the_keyboard(play: Play) -> None:
+    assert play("dialogue-game", ["press", "Tab", "Enter"], ["focused"]) == ["Begin the tour"]
+
+
+def test_a_finger_finds_each_target_on_a_phone(play: Play) -> None:
+    """On the first screen, and with a cell open."""
+    picture = ["touch", "[data-block='blocks.0.attn.h1.pattern']"]
+    assert play("dialogue-game", ["small"], picture, ["small"], **PHONE) == [[], []]
+
+
+def test_a_full_text_is_told(play: Play) -> None:
+    full = ["fill", "#sentence", "<BOS>" + 15 * " Pietro"]
+    (said,) = play("dialogue-game", full, LEDGER)
+    assert "no token can follow: this page has room for 16; type a shorter text" in said[0]
+
+
+def test_a_hint_names_only_what_is_there(play: Play) -> None:
+    """Sheets say what adder and digits read: no sentence can be typed."""
+    model, hint = ["click", "button", "Model"], ["text", "#hint"]
+    (said,) = play("adder", model, hint)[0]
+    assert said == "Switch a head off, or click a picture for its numbers."
+
+
+@pytest.mark.parametrize("width", [390, 1366, 1920])
+def test_no_label_is_cut(play: Play, width: int) -> None:
+    assert play("dialogue-game", ["cut", ".tile .told"], ["wide"], width=width) == [[], 0]
+
+
+@pytest.mark.parametrize("name", ["cat-sat", "adder", "digits", "superposition", "learn"])
+def test_axe_finds_nothing_on_model_and_sheets(play: Play, name: str) -> None:
+    """Each in the light and in the dark, on a desk and on a phone."""
+    views = [["touch", "#views button:first-child"], ["axe"], ["touch", "#views button:last-child"]]
+    steps = [*views, ["axe"]] if name in ("cat-sat", "adder", "digits") else [["axe"]]
+    for size in ({}, PHONE):
+        for scheme in ("light", "dark"):
+            read = play(name, *steps, **size, colorScheme=scheme)
+            assert not any(read), (name, size, scheme, read)
 
 
 def test_it_is_printed_on_one_page(play: Play) -> None:

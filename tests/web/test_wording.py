@@ -1,6 +1,7 @@
 """What a page says of itself: not of sheets that it shows otherwise."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from conftest import default_book, in_tiers
@@ -16,6 +17,8 @@ from cellformer.exporters.web import data, sheets, wording
 OF_A_WORKBOOK = re.compile(
     r"\bon (Play|Switches|Machine)\b|\bF9 down|\bblue number|of this workbook"
 )
+
+OF_A_PROGRAM = re.compile(r"Excel|in LibreOffice|Unprotect|\bRibbon\b|\bUnhide\b")
 
 
 def texts(formula: Expression) -> str:
@@ -33,6 +36,21 @@ def told(book: Book) -> list[str]:
     if isinstance(book, ModelBook):
         found += [texts(wording.live(stop.text)) for stop in tour.stops(book)]
     return found
+
+
+def strings(found: object) -> Iterator[str]:
+    """All texts in the data of a page."""
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, dict | list | tuple):
+        for part in found.values() if isinstance(found, dict) else found:
+            yield from strings(part)
+
+
+@pytest.mark.parametrize("name", in_tiers(workbooks.names()))
+def test_a_page_gives_no_instructions_for_spreadsheet_programs(name: str) -> None:
+    found = strings(data.of_book(default_book(name)).data)
+    assert [text for text in found if OF_A_PROGRAM.search(text)] == []
 
 
 MODELS = [name for name in workbooks.names() if hasattr(workbooks.find(name), "PROMPT")]
