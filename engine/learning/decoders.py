@@ -1,6 +1,6 @@
 """Decoders that can be trained: any architecture that predicts the next word, in any size."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,13 @@ SIZES = {  # what configs call them: the file of an architecture asks for the na
     "d_mlp": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
     "d_expert": ("moe_intermediate_size", "shared_expert_intermediate_size"),
 }
+# How a state space begins (Gu & Dao 2023, section 3.6; Gu et al. 2022): the numbers of a state fade
+# at different rates, its steps are from 0.001 to 0.1, and each input is also passed on as it is.
+RECURRENT: dict[str, Callable[[tuple[int, ...]], np.ndarray]] = {
+    "A_log": lambda shape: np.log(np.arange(1.0, shape[0] + 1))[:, None],
+    "b_step": lambda shape: np.log(np.expm1(np.geomspace(0.001, 0.1, shape[0]))),
+    "D": np.ones,
+}
 # Special tokens have no ids: the defaults of most architectures are beyond the vocabulary.
 NO_SPECIAL = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
 
@@ -49,7 +56,9 @@ class Decoder:
         weights: dict[str, np.ndarray] = {}
         for name, shape in weight_shapes(self.forward, self.spec).items():
             leaf = Name(name).leaf
-            if len(shape) == 1:
+            if leaf in RECURRENT:
+                weights[name] = np.broadcast_to(RECURRENT[leaf](shape), shape).copy()
+            elif len(shape) == 1:
                 weights[name] = np.full(shape, float(name in gains))
             else:
                 writes = leaf in ("W_O", "W_out")
@@ -94,7 +103,7 @@ def new(name: str, **sizes: int) -> Decoder:
     given["attention_types"] = [[["global"], sizes["n_layers"]]]  # GPT-Neo's layers, none windowed
     asked = Config(Path("config.json"), {"model_type": name, **given, **file.NEW})
     spec = file.read_config(asked)
-    if spec.d_mlp != d_mlp:
+    if spec.d_mlp and spec.d_mlp != d_mlp:
         raise InputError(f"the MLP of {name} must have {spec.d_mlp} cells, not {d_mlp}")
     said = {theirs: value for theirs, value in given.items() if theirs in asked.asked}
     return Decoder(file.forward, spec, {"model_type": name, **said, **file.NEW, **NO_SPECIAL})

@@ -221,10 +221,24 @@ class Pass:
             x = self._kernels[pattern](*arrays)
         else:
             reads = zip(block.operands, arrays, strict=True)
-            x = run(block, {(b, at): view(x, at) for (_, at, b), x in reads})
+            views = {(b, at): view(x, at) for (_, at, b), x in reads}
+            x = row_by_row(block, views) if block.recurs else run(block, views)
         if block.op and block.name in self._seen:
             x = torch.where(self._seen[block.name], x, block.op.blank)
         return x.expand(-1, len(stack), *block.shape)
+
+
+def row_by_row(block: Block, views: Mapping[Any, Tensor]) -> Tensor:
+    """The value of a recurrence, each of whose rows reads the row before it."""
+    own = next((b, at) for _, at, b in block.sources if b is block)
+    n_rows, n_cols = block.shape
+    rows = [torch.zeros(1, 1, 1, n_cols, dtype=next(iter(views.values())).dtype)]
+    for i in range(n_rows):
+        here = {
+            key: x[..., i : i + 1, :] if x.shape[-2] == n_rows else x for key, x in views.items()
+        }
+        rows.append(run(block, here | {own: rows[-1]}))
+    return torch.cat([row.expand(*rows[-1].shape[:2], -1, -1) for row in rows[1:]], -2)
 
 
 def gathered(places: Sequence[Place]) -> Tensor:

@@ -399,6 +399,7 @@ def mamba(rng: np.random.Generator) -> Network:
             state_size=int(rng.integers(1, 6)),
             num_hidden_layers=int(rng.integers(1, 4)),
             expand=int(rng.integers(1, 4)),
+            **pick(rng, {}, {"intermediate_size": 7}),  # instead of `expand` times hidden_size
             conv_kernel=int(rng.integers(1, 6)),
             time_step_rank=pick(rng, "auto", 1, 3),
             use_bias=bool(rng.integers(2)),

@@ -59,7 +59,7 @@ def test_hundred_steps_equal_torch(method: int, torch) -> None:
     assert found[-10:].mean() < found[:10].mean() - 0.1
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma", "gpt_neox", "bloom", "phi", "mixtral"])
+@pytest.mark.parametrize("name", ["llama", "gemma", "gpt_neox", "bloom", "phi", "mixtral", "mamba"])
 def test_hundred_steps_of_decoders_equal_torch(name: str, torch) -> None:
     """Rotary positions and ALiBi, RMSNorm, gated MLPs, shared keys, experts; tied or not."""
     sizes = {"d_vocab": 20, "n_ctx": 8, "d_model": 16, "n_layers": 2, "n_heads": 2, "d_mlp": 64}

@@ -15,12 +15,13 @@ from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("mamba",)
+NEW = {"state_size": 8}
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
 N_CTX = 2048  # tokens of its training: it has no table of positions that could end
 OF_KERNELS = ("use_mambapy", "use_associative_scan")  # how its reference computes the same
-OF_START = (  # how its reference begins with random weights; a size that it makes of `expand`
+OF_START = (  # how its reference begins with random weights
     *("time_step_scale", "time_step_min", "time_step_max", "time_step_init_scheme"),
-    *("time_step_floor", "rescale_prenorm_residual", "intermediate_size"),
+    *("time_step_floor", "rescale_prenorm_residual"),
 )
 
 
@@ -99,7 +100,7 @@ def read_config(c: Config) -> MambaSpec:
     d_model = c.get("hidden_size", int)
     rank = c.values.get("time_step_rank", "auto")
     sizes = {
-        "expand": c.get("expand", int, 2) * d_model,
+        "expand": c.get("intermediate_size", int, c.get("expand", int, 2) * d_model),
         "time_step_rank": ceil(d_model / 16) if rank == "auto" else c.get("time_step_rank", int),
         "conv_kernel": c.get("conv_kernel", int, 4),
         "state_size": c.get("state_size", int),

@@ -94,8 +94,9 @@ def head(
 def read_config(c: Config) -> ModelSpec:
     c.assume(vocab_size=32768, hidden_size=4096, state_size=128, num_hidden_layers=64)
     c.assume(tie_word_embeddings=False)
-    c.ignore("chunk_size", "time_step_rank")  # how its reference computes; what it does not read
-    spec = mamba.read_config(c)
+    # How its reference computes, and what it does not read.
+    c.ignore("chunk_size", "time_step_rank", "intermediate_size")
+    spec = mamba.read_config(c.otherwise(intermediate_size=None))
     low, high = limits_of_step(c)
     heads, groups = c.get("num_heads", int, 128), c.get("n_groups", int, 8)
     d_head = c.get("head_dim", int, 64)
