@@ -56,7 +56,7 @@ def steps(graph: Graph, index: Mapping[str, int]) -> list[list[Any]]:
 
 
 def _products(graph: Graph, found: list[tuple[bool, Step]]) -> int:
-    """How many numbers all maps inside parts multiply, for all tokens."""
+    """The number of products in all maps inside parts, for all tokens."""
     sizes = (b[0].shape[0] * b[0].shape[1] for inside, (name, *_, b) in found if name == "map")
     return graph["tokens"].shape[0] * sum(sizes)
 
@@ -112,7 +112,7 @@ class _Way:
 
 
 def _shares(x: Block) -> Iterator[Step]:
-    """What a block wrote; if it is a sum of heads, what each head wrote."""
+    """Steps to the output of a part; of a sum of heads, to each head's."""
     if x.op is not ops.sum_of_heads:
         yield "share", x, None, [x]
         return
@@ -123,7 +123,7 @@ def _shares(x: Block) -> Iterator[Step]:
 
 
 def _heads(x: Block) -> Iterator[tuple[Block, Block]]:
-    """What each head mixed, and its part of the output matrix."""
+    """Each head's mixed values, and its part of the output matrix."""
     zs, ws = ([block for name, _, block in x.operands if name == of] for of in ("zs", "ws"))
     return zip(zs, ws, strict=True)
 

@@ -77,6 +77,19 @@ def build(model: Model, passage: Passage) -> Book:
     return assemble("two-layers", model, passage, story(), tables, HEADINGS, study)
 
 
+ERRATA = [
+    "The source prints the result of each step to two decimals, but no weights. This "
+    "workbook uses the smallest weights that give these results.",
+    "Some rounded tables of the source contradict each other by 0.01. In these cases, "
+    "the weights here give the value in the middle.",
+    "For layer 1, the source prints only outputs and sums. This workbook chooses the "
+    "attention patterns, and the vectors of words that the source does not show.",
+    "The source counts layers and heads from 1.",
+    "The source calls ReLU the only nonlinear step. But the attention softmax and the "
+    "product of queries and keys are also nonlinear.",
+]
+
+
 def story() -> Story:
     """The start sheet's texts, and suggested edits."""
     return Story(
@@ -90,17 +103,7 @@ def story() -> Story:
             "Why it matters: the output of each layer has the same shape as its input. So layers "
             "can be stacked: GPT-3 stacks 96 layers.",
         ],
-        errata=[
-            "The source prints the result of each step to two decimals, but no weights. This "
-            "workbook uses the smallest weights that give these results.",
-            "Some rounded tables of the source contradict each other by 0.01. In these cases, "
-            "the weights here give the value in the middle.",
-            "For layer 1, the source prints only outputs and sums. This workbook chooses the "
-            "attention patterns, and the vectors of words that the source does not show.",
-            "The source counts layers and heads from 1.",
-            "The source calls ReLU the only nonlinear step. But the attention softmax and the "
-            "product of queries and keys are also nonlinear.",
-        ],
+        errata=ERRATA,
         examples=(PROMPT, "the dog ran on", "big cat sat on"),
         look=[
             "The sheet Study shows the table of shapes, with a link from each step to its cells.",
