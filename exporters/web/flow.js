@@ -3,7 +3,7 @@
 // head adds to the answer's logit. A loop is an MLP, or what else works on one word alone.
 
 import { brief, byId, element, percent, quoted, vector } from "./dom.js";
-import { answerOf, fewer, neighbours, thickness } from "./parts.js";
+import { answerOf, fewer, givesTo, mainPlace, neighbours, thickness } from "./parts.js";
 import { best } from "./session.js";
 import { HeadSteps, headBlocks } from "./steps.js";
 
@@ -349,21 +349,6 @@ class Flow {
 /** The part that adds or takes most. @param {Part[]} parts @param {(part: Part) => number} size */
 function mainPart(parts, size = thickness) {
   return [...parts].sort((a, b) => size(b) - size(a))[0];
-}
-
-/** The word where a part adds most, directly if it does. @param {Part} part */
-function mainPlace({ places }) {
-  return places.find(({ adds }) => adds) ?? [...places].sort((a, b) => thickness(b) - thickness(a))[0];
-}
-
-/** What a part adds to the logit of a word, in words. @param {Part} part @param {string} word */
-function givesTo({ adds, later }, word) {
-  const verb = (/** @type {number} */ x) => `${x < 0 ? "takes" : "adds"} ${brief(Math.abs(x))}`;
-  const way = (/** @type {number} */ x) => (x < 0 ? "from" : "to");
-  const onto = (/** @type {number} */ x) => `${verb(x)} ${way(x)} the logit of ${word}`;
-  if (Math.abs(later) < 1e-9) return onto(adds);
-  if (Math.abs(adds) < 1e-9) return `${onto(later)} through later layers`;
-  return `${onto(adds)}, and ${verb(later)} ${way(later)} it through later layers`;
 }
 
 /** A text as far as it fits. @param {string} text @param {number} room in pixels */

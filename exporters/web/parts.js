@@ -3,6 +3,7 @@
 
 import { anatomy, partName, pathOf } from "./anatomy.js";
 import { creditsOf } from "./credits.js";
+import { brief } from "./dom.js";
 import { best } from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -79,6 +80,27 @@ function seenBy(session, columns) {
 /** How thick a part is, by what it adds or takes most. @param {{adds: number, later: number}} part */
 export function thickness({ adds, later }) {
   return Math.max(Math.abs(adds), Math.abs(later));
+}
+
+/** The word where a part adds most. @param {Part} part */
+export function mainPlace({ places }) {
+  return [...places].sort((a, b) => thickness(b) - thickness(a))[0];
+}
+
+/** A head at the word where it adds most. @param {Part} part @returns {Part} */
+export function atMainPlace(part) {
+  const place = mainPlace(part);
+  return { ...part, ...place, ribbons: part.ribbons.filter(({ to }) => to === place.row) };
+}
+
+/** What a part adds to the logit of a word, in words. @param {Part} part @param {string} word */
+export function givesTo({ adds, later }, word) {
+  const verb = (/** @type {number} */ x) => `${x < 0 ? "takes" : "adds"} ${brief(Math.abs(x))}`;
+  const way = (/** @type {number} */ x) => (x < 0 ? "from" : "to");
+  const onto = (/** @type {number} */ x) => `${verb(x)} ${way(x)} the logit of ${word}`;
+  if (Math.abs(later) < 1e-9) return onto(adds);
+  if (Math.abs(adds) < 1e-9) return `${onto(later)} through later layers`;
+  return `${onto(adds)}, and ${verb(later)} ${way(later)} it through later layers`;
 }
 
 /** Groups of neighbours, at most so many: the largest stand alone, the others together.

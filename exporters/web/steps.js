@@ -2,6 +2,7 @@
 // output. Each step is a row of cells and one sentence, with the numbers as they are now.
 
 import { brief, element, percent, quoted } from "./dom.js";
+import { atMainPlace, givesTo } from "./parts.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./graph.js").Block} Block */
@@ -67,11 +68,12 @@ export class HeadSteps {
     return undefined;
   }
 
-  /** Shows the step, with the numbers as they are now. @param {Part} part */
-  draw(part) {
-    const head = headBlocks(this.session, part);
+  /** Shows the step, with the numbers as they are now. @param {Part} whole */
+  draw(whole) {
+    const head = headBlocks(this.session, whole);
     if (!head) return this.hide();
-    this.part = part;
+    this.part = whole;
+    const part = atMainPlace(whole);
     const { title, sentence, rows, isPlain } = this.step(head, part);
     this.title.textContent = `${part.name[0].toUpperCase()}${part.name.slice(1)}, step ${this.at + 1} of 5: ${title}`;
     this.sentence.textContent = sentence;
@@ -98,11 +100,10 @@ export class HeadSteps {
   /** @param {Head} head @param {Part} part @returns {HeadStep} */
   step(head, part) {
     const { session } = this;
-    const { live } = session;
     const row = part.ribbons[0].to;
     const most = part.ribbons.reduce((a, b) => (b.share > a.share ? b : a));
     const [looking, read] = [session.label("token", row), session.label(most.axis, most.at)].map(quoted);
-    const number = (/** @type {Block} */ block, /** @type {number} */ i, /** @type {number} */ j) => Number(live.value(block, i, j));
+    const number = (/** @type {Block} */ block, /** @type {number} */ i, /** @type {number} */ j) => Number(session.live.value(block, i, j));
     const words = (/** @type {Block} */ block, /** @type {(k: number) => number} */ of, /** @type {(x: number) => string} */ told) => part.ribbons.map(({ axis, at }, k) => ({ name: session.label(axis, at), text: told(of(k)), size: of(k), block, i: row, j: block.cols === head.pattern.cols ? at : 0 }));
     if (this.at === 0) {
       const products = Array.from({ length: head.q.cols }, (_, j) => number(head.q, row, j) * number(head.k, most.at, j));
@@ -147,12 +148,13 @@ export class HeadSteps {
       };
     }
     const answer = quoted(session.label("vocab_out", this.word()));
-    const best = part.ribbons.reduce((a, b) => (b.adds > a.adds ? b : a));
-    const from = best.adds > 0 ? ` ${quoted(session.label(best.axis, best.at))} alone adds ${brief(best.adds)}.` : "";
+    const of = (/** @type {{adds: number, later: number}} */ each) => (Math.abs(part.adds) < Math.abs(part.later) ? each.later : each.adds);
+    const best = part.ribbons.reduce((a, b) => (of(b) > of(a) ? b : a));
+    const from = of(best) > 0 ? ` ${quoted(session.label(best.axis, best.at))} alone adds ${brief(of(best))}.` : "";
     return {
       title: "output",
-      sentence: `The sum of these values is written to the stream of ${looking}. It ${part.adds < 0 ? "takes" : "adds"} ${brief(Math.abs(part.adds))} ${part.adds < 0 ? "from" : "to"} the logit of ${answer}.${from}`,
-      rows: [{ name: `to the logit of ${answer}, from`, cells: words(head.result, (k) => part.ribbons[k].adds, brief) }],
+      sentence: `The sum of these values is written to the stream of ${looking}. It ${givesTo(part, answer)}.${from}`,
+      rows: [{ name: `to the logit of ${answer}, from`, cells: words(head.result, (k) => of(part.ribbons[k]), brief) }],
       isPlain: true,
     };
   }

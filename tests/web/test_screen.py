@@ -128,6 +128,24 @@ def test_a_head_opens_in_five_steps(play: Play) -> None:
     assert back == "Head 1.2 is switched off."
 
 
+def test_a_head_that_acts_through_later_layers_opens_where_it_does(play: Play) -> None:
+    """Head 0.0 takes ‘Pietro’ to ‘chiama’, where head 1.2 reads it."""
+    forth = ["click", "button", "Next step"]
+    told, shares, output = play(
+        "dialogue-game",
+        *(["focus", ".flow-part[data-name='head 0.0']"], ["text", ".flow-told"]),
+        *(["press", "Enter"], forth, forth, ["text", ".five .flow-told"]),
+        *(forth, forth, ["text", ".five .flow-told"]),
+    )
+    assert told[0].startswith("Head 0.0 gives ‘Pietro’ 99.1 % of the attention of ‘chiama’.")
+    assert "and adds 5.758 to it through later layers" in told[0]
+    assert "‘chiama’ gives ‘Pietro’ 99.1 % of its attention" in shares[0]
+    assert output[0] == (
+        "The sum of these values is written to the stream of ‘chiama’. It adds 4.482 to the logit "
+        "of ‘Tarso’ through later layers. ‘Pietro’ alone adds 4.496."
+    )
+
+
 def test_steps_of_a_head_that_was_just_switched_off(play: Play) -> None:
     """The button is older than the edit: it must open the numbers of now."""
     forth = ["click", "button", "Next step"]
