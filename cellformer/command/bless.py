@@ -23,11 +23,11 @@ def bless(
         typer.Option("--read", help="Check this workbook after a spreadsheet program saved it."),
     ] = None,
 ) -> Answer:
-    """Test what your own spreadsheet program computes, function by function.
+    """Test each function in your own spreadsheet program.
 
-    Write a workbook with -o, open it in your program, recompute and save it, then compare it with
-    --read. It has every form in which cellformer's formulas call a function or a sign. Exit code 1:
-    the program computes something else.
+    Write a workbook with -o. Open this workbook in your program, recompute it, and save it. Then
+    compare it with --read. The workbook has every form in which cellformer's formulas call a
+    function or a sign. Exit code 1: the program computes something else.
     """
     if (output is None) == (read is None):
         raise InputError(

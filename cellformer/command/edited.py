@@ -215,7 +215,7 @@ def import_(
     model: Built = None,
     force: Force = False,
 ) -> Answer:
-    """Save the model of an edited workbook, or of one that learned, as a checkpoint.
+    """Save the model of an edited or trained workbook as a checkpoint.
 
     FILE can also be a page's link, or its part from # on. A checkpoint cannot hold every change: a
     replaced formula, a renamed word, or a weight that is a text, an error or blank. Such changes

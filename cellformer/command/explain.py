@@ -54,7 +54,7 @@ def explain(
         ),
     ] = None,
 ) -> Answer:
-    """Explain cells in words: what each is, what it computes and reads, and why it changed.
+    """Explain cells in words: their meaning, formulas and inputs, and the causes of changes.
 
     In an edited file, try each edit alone, and list those that change the cell.
     """

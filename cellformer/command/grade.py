@@ -29,7 +29,7 @@ WIDEST, NAME = 40, 20  # columns of the files' names and of the readers', where 
 def grade(
     files: Annotated[list[Path], typer.Argument(help="Filled-in workbooks of exercises.")],
 ) -> Answer:
-    """Grade filled-in exercises: for each file a name, a score, and what went wrong where.
+    """Grade filled-in exercises: print the name, score and errors of each file.
 
     Only what stands in the yellow cells counts. Formulas are computed on the numbers as built and
     on others, by IronCalc. A file that cannot be marked is a line that says why; then the exit code

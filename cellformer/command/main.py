@@ -186,11 +186,12 @@ def verify(
         float, typer.Option(min=1, help="Time limit for each engine, in seconds.")
     ] = 600,
 ) -> Answer:
-    """Recompute a workbook in other spreadsheet programs, from wrong values, and compare.
+    """Recompute a workbook in other spreadsheet programs, and compare the results.
 
-    First, list the rules of Excel that the file breaks, if any. Exit code 1: an engine disagrees.
-    Exit code 3: the named engine, or every engine, is not installed or was skipped. Node.js
-    recomputes the page FILE.html, and compares the sums of each block with those in the page.
+    First, list the rules of Excel that the file breaks, if any. All cells then get wrong values,
+    and each engine must correct them. Exit code 1: an engine disagrees. Exit code 3: the named
+    engine, or every engine, is not installed or was skipped. Node.js recomputes the page FILE.html,
+    and compares the sums of each block with the sums in the page.
     """
     from cellformer.command import verify as verifying
 
@@ -224,7 +225,7 @@ def train(
         typer.Option("--embed-scale", help="Standard deviation of the initial word vectors."),
     ] = None,
 ) -> Answer:
-    """Train a model, save it as a checkpoint, and print how well it does.
+    """Train a model, save it as a checkpoint, and print measures of its quality.
 
     Retrains the model of a workbook, or trains a new one on the text file of --text, in the sizes
     given. Uses torch if it is installed, or else numpy.

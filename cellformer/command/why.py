@@ -61,7 +61,7 @@ def why(
     output: of_word.Output = None,
     force: Beyond = False,
 ) -> Answer:
-    """Explain a head's attention, or a word: which parts of the model it comes from.
+    """Show which parts of the model cause a head's attention or a predicted word.
 
     With --head, a table splits an attention score by the parts that wrote the query and the key;
     it sums to the score. Below it are the head's QK circuit (which word attends to which) and its

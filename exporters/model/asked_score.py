@@ -28,8 +28,8 @@ SIDES = ("query", "key", "rival")
 DIALS = (
     ("layer", "Layer of the head, counted from 0."),
     ("head", "Number of the head in the layer, counted from 0."),
-    ("looks from", "Position of the token with the query, from 0."),
-    ("looks to", "Position of a token with a key, from 0."),
+    ("query at", "Position of the token with the query, from 0."),
+    ("key at", "Position of a token with a key, from 0."),
     ("rival key", "Position of a second token with a key, to compare."),
 )
 ONE_HEAD = (
@@ -192,7 +192,7 @@ class AskedScore:
         page, width = self.page, max(self.shape) + 3
         page.sheet.put(row, 0, "Workings: parts of the queries and keys of these tokens", "heading")
         scale = self.choose([operands(head.product)["scale"][0, 0] for head in self.heads])
-        page.sheet.put(row + 1, 0, "scores are times", "row label")
+        page.sheet.put(row + 1, 0, "score factor", "row label")
         self.scale = page.computed_at(SCALE, (row + 1, 1), (1, 1), lambda *_: scale, "step")
         self.sides: dict[str, Side] = {}
         self.parts: dict[str, Area] = {}  # [d_head, n_writers] of the query, the key, the rival

@@ -51,11 +51,11 @@ CUT_HEADS = (*HEADS[:5], "1: keep, 0: cut", "predicted", "real, as built", "valu
 ENDS = {0: "row label", 1: "label number", 2: "row label", 3: "label number"}  # of edges: styles
 LINES = (
     (
-        "edges smaller than",
-        "type another threshold; edges below the threshold count as the rest of their node",
+        "threshold",
+        "type a threshold: smaller edges are added to the rest of their node",
     ),
     ("lead", "the target’s logit minus the rival’s logit, for the prompt as built"),
-    ("with these cuts", "a prediction of the lead: the lead minus the values of the cut edges"),
+    ("predicted lead", "a prediction of the lead: the lead minus the values of the cut edges"),
     ("really", "the lead with these cuts, when the sheet Cut computes all later parts again"),
     ("largest gap", "difference of a node’s value and the sum of its inputs, caused by rounding"),
 )

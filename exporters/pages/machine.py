@@ -432,8 +432,8 @@ def _looks(
     """Add where the token attends: a row for every head, a column for every token."""
     sheet, top, axis = page.sheet, looks.place.top, heads[0].axes[1]
     n = canvas.n_keys(axis)
-    in_source = "Where {token} looks in the source, head by head"
-    text = in_source if axis == SOURCE else "Where {token} looks, head by head"
+    in_source = "Attention of {token} to the source, by head"
+    text = in_source if axis == SOURCE else "Attention of {token} in each head"
     page.show(_of("looks", axis), (top - 2, 0), sentence(text, token=looked_at(book)), "heading")
     sheet.heights[top - 1] = 52
     name, at = _of("looks", axis), (top - 1, 1)

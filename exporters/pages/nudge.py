@@ -36,7 +36,7 @@ LINES = (  # the rate, the loss before and after, and by how much it fell
     ("learning rate", "each weight becomes weight − rate × gradient"),
     ("loss before", "average surprise of the words that really follow"),
     ("loss after", "the loss again, with the weights after the step"),
-    ("it fell by", "loss before the step − loss after"),
+    ("loss fell by", "loss before the step − loss after"),
     ("promised", "rate × squared gradients: predicted fall of the loss for a small step"),
 )
 # the columns of the words; what the table works with stands behind the parts
@@ -219,7 +219,7 @@ def _words(book: ModelBook, page: Composer) -> None:
     page.sheet.put(page.cursor - 1, PROBABILITY + 2, note, "note")
     for col, head in (
         (PROBABILITY, "its probability"),
-        (SURPRISE, "its surprise"),
+        (SURPRISE, "surprise"),
         (SAYS, "likeliest"),
     ):
         page.sheet.put(page.cursor, col, head, "block")

@@ -54,16 +54,16 @@ STEPS_OF_HALVING = (
 )
 # tables of one row: name, label, style; a gap before the sentence
 CHOICE = (
-    ("choice.k", "top-k counts as", "id"),
-    ("choice.p", "top-p counts as", "step"),
-    ("choice.m", "min-p counts as", "step"),
-    ("choice.penalty", "penalty counts as", "step"),
+    ("choice.k", "top-k used", "id"),
+    ("choice.p", "top-p used", "step"),
+    ("choice.m", "min-p used", "step"),
+    ("choice.penalty", "penalty used", "step"),
     ("choice.top", "largest logit", "step"),
     ("choice.whole", "within top-k", "step"),
     ("choice.likely", "min-p keeps", "id"),
     ("choice.n_kept", "words kept", "id"),
     ("choice.held", "they hold", "step"),
-    ("choice.total", "kept in all", "step"),
+    ("choice.total", "sum kept", "step"),
     ("choice.rank", "rank drawn", "id"),
     ("choice.drawn_value", "its logit", "step"),
     ("choice.greedy", "greedy id", "id"),

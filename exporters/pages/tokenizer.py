@@ -54,7 +54,7 @@ SECTIONS = {  # the row that begins a part of the sheet
     "longest": "The longest piece up to this length",
     "score": "The best sum of scores up to here, for each length of the last piece",
     "behind": "Distance of each sum from a number near the best sum",
-    "problem": "What comes out",
+    "problem": "Resulting tokens",
 }
 MEANINGS = {
     "sentence": "what is typed",
@@ -93,7 +93,7 @@ MEANINGS = {
     "word_kind": "kind of the character; 3 (space): no character",
     "room": "symbols to the end of the word",
     "starts": "1: a token begins here",
-    "failing": "1: the rest of the word is not found",
+    "failing": "1: no token matches the rest of the word",
     "fails": "1: the word is unknown",
     "so_far": "best sum of scores before this symbol; 0: a word begins",
     "best": "best sum of scores up to here",

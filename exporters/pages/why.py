@@ -55,7 +55,7 @@ def add(book: ModelBook) -> None:
     the workings."""
     page = layout.page(book, SHEET)
     page.widths({0: 22} | dict.fromkeys(range(1, 24), 12))
-    page.sheet.put(TOP - 1, 0, "Which score", "heading")
+    page.sheet.put(TOP - 1, 0, "Choose a score", "heading")
     asked = AskedScore(book, page, TOP)
     suggested = TOP + len(DIALS) + 3  # rows: of the edits, the tables, the habits, the workings
     tables = suggested + 6

@@ -29,8 +29,7 @@ SAID = {  # the cells of a conversation, each below the other
     "begun": "answer so far",
 }
 NEXT_WORD = (
-    "this is the answer with the likeliest next token; to go on, type that token above; ∎ marks "
-    "the end"
+    "the answer plus the likeliest next token. To continue, type that token above. ∎ marks the end"
 )
 TO_GO_ON = "copy the last line of Chat, and paste that line as a value into ‘earlier turns’"
 NONE_HERE = {

@@ -129,19 +129,19 @@ def _choice(book: ModelBook) -> dict[str, Said]:
         "choose": (
             OR(choose == GREEDILY, choose == BY_NUMBER),
             "largest logit (greedy) or random (sampled)",
-            "neither ‘greedy’ nor ‘sampled’: counts as greedy",
+            "not ‘greedy’ or ‘sampled’: ‘greedy’ is used",
         ),
         "temperature": (
             AND(ISNUMBER(heat), N(heat) >= 0),
             IF(heat == 0, sentence(greedy), sentence(words.MEANING["temperature"])),
-            "negative, or not a number: counts as 0 (greedy)",
+            "negative, or not a number: 0 (greedy) is used",
         ),
         "top_k": (
             AND(ISNUMBER(k), N(k) == k_taken),
             book.of_words(
                 "only the k likeliest words; 0: all", "only the k likeliest letters; 0: all"
             ),
-            sentence("not a whole number: counts as {n}", n=k_taken),
+            sentence("not a whole number: {n} is used", n=k_taken),
         ),
         "top_p": (
             AND(ISNUMBER(p), N(p) == p_taken),
@@ -193,7 +193,7 @@ def _look(book: ModelBook, ws: Composer, top: int) -> None:
     said: Said = (
         OR(value == "", value == at),
         usual,
-        sentence("not a position: counts as {n}", n=at),
+        sentence("not a position: {n} is used", n=at),
     )
     cells = [("look.position.instead", "dial"), ("position", "id")]
     _line(book, ws, (top + 3, LOOK_COL), "position", cells, said)

@@ -137,7 +137,7 @@ def places(ws: Composer, g: Forward) -> None:
         ("first number", "second number"): (g["digits"], "digit"),
         ("the model adds up",): (g["total"], "digit total"),
         ("the model writes",): (g["written"], "digit written"),
-        ("it is sure",): (g["sure"], "digit sure"),
+        ("probability",): (g["sure"], "digit sure"),
         ("right is",): (g["right"], "digit grey"),
     }
     unused = When("stale", g["places"][0, 0].fixed == PLACES)

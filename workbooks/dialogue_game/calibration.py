@@ -146,7 +146,7 @@ def _counted(page: Composer, row: int) -> None:
     """Add the same over whole games, in bins of the model's probability: constants."""
     found, heads = (
         measured.stored(),
-        ("it says from", "to", "words", "on average", "grammar", "came"),
+        ("sure from", "to", "words", "on average", "grammar", "came"),
     )
     page.sheet.put(row, RIGHT, "Counted over whole games", "heading")
     text = (

@@ -75,8 +75,8 @@ def checks(w: Workbook, g: Forward) -> None:
     w.checks([
         ("the probabilities of the ten digits sum to 1", ABS(SUM(g["probs"].area.as_range) - 1) < NEAR),
         ("the attention weights of [CLS] sum to 1 in each head", MAX(*[ABS(row - 1) for row in rows]) < NEAR),
-        ("no pixel counts as less than 0", MIN(seen) > -NEAR),
-        ("no pixel counts as more than 16", MAX(seen) - MOST < NEAR),
+        ("every pixel counts as 0 or more", MIN(seen) > -NEAR),
+        ("every pixel counts as 16 or less", MAX(seen) - MOST < NEAR),
     ])  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area]:
     page.sheet.put(TEXTS_ROW, 0, "the sentence on Play", "row label")
     sentence = page.computed_at("contexts.sentence", (TEXTS_ROW, 1), (1, BACK), said, "word")
     page.heads_at(
-        (TEXTS_ROW + 1, NEXT), "next word", "times read", "words alike", *HEADS[1:], style="label"
+        (TEXTS_ROW + 1, NEXT), "next word", "times read", "same words", *HEADS[1:], style="label"
     )
     rows = [start.split() for start, *_ in texts.SENTENCES]
     padded = [[""] * (BACK - len(row)) + row for row in rows]

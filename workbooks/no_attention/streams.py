@@ -116,8 +116,8 @@ def never_the_same(ws: Composer) -> Area:
     ws.text(
         "The essay says that a model without attention cannot express ‘the next item must differ "
         "from the current one’.",
-        "But a model without attention sees the current word, and a table can forbid that word. "
-        "Such a model only cannot follow a rule about an earlier word.",
+        "But a model without attention sees the current word, and a table can forbid that "
+        "word. A rule about an earlier word does need attention.",
     )
     ws.heading(
         "One row of logits for each current word: the same word almost never comes next",

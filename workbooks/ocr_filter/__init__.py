@@ -191,8 +191,8 @@ def story(w: Workbook) -> Story:
             "look, and reaches any place in one step.",
         ],
         errata=[
-            "The source says that pooling tolerates a shift of the stroke by one pixel. The "
-            "probability of the answer does stay 1.00.",
+            "The source says that pooling tolerates a shift of the stroke by one pixel. Here, "
+            "too, the answer keeps a probability of 1.00.",
             "But after a shift by one pixel, the score of the answer is halved. After a shift by "
             "two pixels, this score is 0. Also, 3 x 3 numbers give 2 x 2 numbers only if the "
             "pooling windows overlap.",

@@ -190,7 +190,7 @@ def measured(ws: Composer) -> None:
         (N_FEATURES + 1, len(columns)),
         lambda n, k: SUMIF(present, n, columns[k]) / DRAWS[n],
         [f"{n} present" for n in range(N_FEATURES + 1)],
-        ["h, squared", "lost of it", "active"],
+        ["h, squared", "share lost", "active"],
     )
     whole, lost, count = (expected(ws["p_seen"], sums[:, k]) for k in range(len(columns)))
     ws.computed(
@@ -232,7 +232,7 @@ def through(ws: Composer) -> None:
     whole = ws.computed(
         "h_squared", n, lambda r, _: SUMPRODUCT(h[r, :], h[r, :]), cols=["h, squared"], beside=f
     )
-    lost = ws.computed("h_lost", n, error, cols=["lost of it"], style="readout", beside=whole)
+    lost = ws.computed("h_lost", n, error, cols=["share lost"], style="readout", beside=whole)
     ws.computed(
         "f_active",
         n,

@@ -50,8 +50,8 @@ def add(w: Workbook) -> None:
         "how many nearly orthogonal directions fit into a space",
         "In a plane, five arrows already disturb each other. In many dimensions, two random "
         "directions are nearly at right angles.",
-        "A model of 12,288 dimensions has room for far more than 12,288 directions, if a little "
-        "interference is allowed.",
+        "A model of 12,288 dimensions has room for far more directions, if these directions "
+        "may overlap a little.",
         widths={0: 40, **dict.fromkeys(range(1, 12), 12)},
     )
     ws.cursor += 1
@@ -88,7 +88,7 @@ def sample(w: Workbook, ws: Composer) -> None:
     ws.computed(
         "expected_cosine", n, lambda _, k: 1 / SQRT(widths[k]), ["by formula: 1 / √d"], tight=True
     )
-    share = ws.promised("share", n, ["pairs whose cosine is ε or more"], tight=True)
+    share = ws.promised("share", n, ["pairs with a cosine of ε or more"], tight=True)
     ws.computed(
         "bound",
         n,
@@ -177,7 +177,7 @@ def spread(ws: Composer) -> None:
     place = ws.rect(shares)
     heads = [ws.sheet[place.top - 1, place.left + k] for k in range(len(SAMPLED))]
     lines = [Series(head, limits, shares[:, k]) for k, head in enumerate(heads)]
-    title, axes = "Pairs whose cosine is below x, by dimensions", ("x", "pairs")
+    title, axes = "Pairs with a cosine below x, by dimensions", ("x", "pairs")
     ws.chart(Chart(6, 6, "scatter", title, lines, (430, 360), axes, True, "0.0", True))
 
 

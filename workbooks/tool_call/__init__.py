@@ -42,8 +42,8 @@ STORY = Story(
     about=[
         "A language model can only write one word after another. To search, compute or send "
         "something, an assistant writes a request in words.",
-        "A program outside the model sees the words of the request, does the work, and writes "
-        "the result into the text. Then the model reads on.",
+        "A program outside the model reads the request, does the work, and writes the result "
+        "into the text. Then the model continues.",
         "This small model learned from sentences like ‘12 shares at 6 euros cost 12 * 6 = 72 "
         "euros’. The model does not compute the answer.",
         "The model copies the numbers, chooses the sign and writes the sum. After the ‘=’, a "
