@@ -4,6 +4,7 @@
 import { byId, element } from "./dom.js";
 import { decimals, inBlock } from "./format.js";
 import { Grid } from "./grid.js";
+import { shortened } from "./outside.js";
 import { CellError } from "./values.js";
 import { cellAddress, cellName, formulaPieces, shortName } from "./words.js";
 
@@ -46,7 +47,8 @@ export function typedAs(text, before) {
   const number = Number(text.trim().replace("−", "-").replace(",", "."));
   if (text.trim() !== "" && Number.isFinite(number)) return { value: number, why: "" };
   if (typeof before === "string") return { value: text, why: "" };
-  return { why: text.trim() ? `‘${text}’ is no number` : "type a number" };
+  if (text.startsWith("=")) return { why: `‘${shortened(text)}’ is a formula; type its result` };
+  return { why: text.trim() ? `‘${shortened(text)}’ is no number; type one such as 0.5` : "type a number" };
 }
 
 // --- the numbers of a block ------------------------------------------------------------------
@@ -150,12 +152,15 @@ function blockSource(session, block) {
     typeable: (i, j) => block.has(i, j),
     text: (i, j) => String(live.value(block, i, j) ?? ""),
     choices: () => null,
-    type: (i, j, text) => {
-      const { value, why } = typedAs(text, live.value(block, i, j));
-      if (!why) session.set(block, i, j, value);
-      return why;
+    value: (i, j) => (block.has(i, j) ? live.value(block, i, j) : null),
+    paints: () => "",
+    edit: (i, j, text) => {
+      if (!block.has(i, j)) return { why: "nothing is typed here; select other cells" };
+      const { value, why } = text === null ? { value: undefined, why: "" } : typedAs(text, live.value(block, i, j));
+      return why ? { why } : { edit: { block, i, j, value }, why };
     },
-    clear: (i, j) => session.unset(block, i, j),
+    commit: (edits, tag) => session.setAll(edits, tag),
+    complain: (why) => session.complain(why),
     open: () => false,
     select: (i, j) => session.select(block, i, j),
     merged: () => null,
@@ -169,6 +174,8 @@ export function shade(node, colour, value, full) {
   const name = colour || (value < 0 ? "less" : "more");
   node.style.setProperty("background", strength ? `rgb(var(--${name}) / ${strength.toFixed(3)})` : "");
   node.classList.toggle("lit", strength > 0.45);
+  node.classList.toggle("inked", colour === "stroke" && strength > 0.2);
+  node.classList.toggle("dark", colour === "stroke" && strength > 0.6);
 }
 
 /** @param {any} value @param {any} before */

@@ -208,13 +208,14 @@ export class Session {
   }
 
   /**
-   * Types values into several cells, in one step.
+   * Types values into several cells, in one step; a cell without a value is put back.
    * @param {Edit[]} edits
    * @param {string} [tag]
    */
   setAll(edits, tag = "") {
-    const kept = this.steps[this.at].edits.filter((old) => !edits.some((edit) => isSame(old, edit)));
-    const typed = edits.filter((edit) => this.isNew(edit));
+    const cells = new Set(edits.map(keyOf));
+    const kept = this.steps[this.at].edits.filter((old) => !cells.has(keyOf(old)));
+    const typed = edits.filter((edit) => edit.value !== undefined && this.isNew(edit));
     if (typed.some(({ block }) => block.isOp || block.kind === "weight")) this.tried.add("set");
     this.commit([...kept, ...typed], tag);
   }
@@ -226,8 +227,7 @@ export class Session {
    * @param {number} j
    */
   unset(block, i, j) {
-    const cell = { block: this.blockOf(block), i, j, value: null };
-    this.commit(this.steps[this.at].edits.filter((edit) => !isSame(edit, cell)));
+    this.set(block, i, j, undefined);
   }
 
   /**
@@ -257,7 +257,7 @@ export class Session {
       : this.idsTyped(sentence, prefix);
     if (!typed) return;
     if (isMain) this.view = [];
-    const kept = old.filter((edit) => !typed.some((other) => isSame(edit, other)));
+    const kept = old.filter((edit) => !typed.some((other) => keyOf(edit) === keyOf(other)));
     const then = () => prefix === "b." || this.showUpTo(this.nGiven);
     this.commit([...kept, ...typed.filter((edit) => this.isNew(edit))], `say ${prefix}`, then);
   }
@@ -431,7 +431,7 @@ export class Session {
    */
   commit(edits, tag = "", then) {
     const last = this.steps[this.at];
-    const again = tag !== "" && last.tag === tag && performance.now() - last.when < AT_ONCE;
+    const again = tag !== "" && last.tag === tag && (tag.startsWith("stroke") || performance.now() - last.when < AT_ONCE);
     this.steps.length = this.at + (again ? 0 : 1);
     this.steps.push({ edits, tag, when: performance.now() });
     this.goTo(this.steps.length - 1, then);
@@ -555,11 +555,6 @@ export class Session {
 /** @param {Edit} edit */
 function keyOf({ block, i, j }) {
   return `${block.name}[${i},${j}]`;
-}
-
-/** @param {Edit} a @param {Edit} b */
-function isSame(a, b) {
-  return a.block === b.block && a.i === b.i && a.j === b.j;
 }
 
 /** Brings a run to a list of edits. @param {Run} run @param {Edit[]} edits

@@ -22,6 +22,7 @@ const START_SHEET = "Start";
 const USUAL = { width: 65, height: 20, side: 38 };
 const ENDED = /[.:!?)’”]$/;
 const FAINTEST_PEAK = 1e-9;
+const FULL_INK = "16";
 const FARTHER = 3; // how much more a column counts than a row, from a sheet's corner
 /** @type {WeakMap<HTMLElement, Sheets>} */
 const shownSheets = new WeakMap();
@@ -229,13 +230,11 @@ class Page {
       typeable: (i, j) => !!sheet.at(i, j)?.block?.isInput,
       text: (i, j) => (sheet.at(i, j)?.block?.isInput ? textOf(i, j) : ""),
       choices: (i, j) => data.choices?.[this.lists.get(keyAt(i, j)) ?? -1] ?? null,
-      type: (i, j, text) => this.type(i, j, text),
-      clear: (i, j) => {
-        const held = sheet.at(i, j);
-        if (!held?.block?.isInput) return;
-        if (this.look(held.style)[1] === "@") session.set(held.block, held.i, held.j, "");
-        else session.unset(held.block, held.i, held.j);
-      },
+      value: (i, j) => sheets.valueOf(sheet.at(i, j)),
+      paints: (i, j) => (this.isPainted(i, j) ? FULL_INK : ""),
+      edit: (i, j, text) => this.edit(i, j, text),
+      commit: (edits, tag) => session.setAll(edits, tag),
+      complain: (why) => session.complain(why),
       open: (i, j) => this.follow(i, j),
       select: (i, j) => this.tell(i, j),
       merged: (i, j) => sheet.merged(i, j),
@@ -356,16 +355,32 @@ class Page {
     return true;
   }
 
-  /** Types into a cell; why not, or "". @param {number} row @param {number} col @param {string} text */
-  type(row, col, text) {
+  /** Whether the pointer paints into a cell: one that is typed, and as dark as its number.
+   * @param {number} row @param {number} col */
+  isPainted(row, col) {
+    return (this.sheet.data.dressings ?? []).some((/** @type {any[]} */ [kind, , rects]) => {
+      for (let k = 0; kind === "paper" && k < rects.length; k += 4)
+        if (rects[k] <= row && row < rects[k + 1] && rects[k + 2] <= col && col < rects[k + 3]) return true;
+      return false;
+    });
+  }
+
+  /** What a text typed into a cell does, or why it cannot. Without a text the cell is put back; one that
+   * holds a text is blank then, and one that is painted has no ink.
+   * @param {number} row @param {number} col @param {string | null} text @returns {{edit?: import("./session.js").Edit, why: string}} */
+  edit(row, col, text) {
     const held = this.sheet.at(row, col);
-    if (!held?.block) return "nothing is typed here";
+    if (!held?.block?.isInput) return { why: "only what is typed in can be typed over; select yellow cells" };
+    const { block, i, j } = held;
+    if (text === null) {
+      const blank = this.isPainted(row, col) ? 0 : this.look(held.style)[1] === "@" ? "" : undefined;
+      return { edit: { block, i, j, value: blank }, why: "" };
+    }
     const isText = this.look(held.style)[1] === "@" || this.lists.has(keyAt(row, col));
     const before = this.sheets.valueOf(held);
     const { value, why } = isText && typeof before !== "number" ? { value: text, why: "" } : typedAs(text, before);
     const broken = why || this.broken(row, col, value);
-    if (!broken) this.session.set(held.block, held.i, held.j, value);
-    return broken;
+    return broken ? { why: broken } : { edit: { block, i, j, value }, why: "" };
   }
 
   /** The rule that a value breaks. @param {number} row @param {number} col @param {any} value @returns {string} */

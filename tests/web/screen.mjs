@@ -29,12 +29,42 @@ const ACTS = {
   colours: (page) => page.evaluate(coloursOfPictures),
   blank: (page) => page.evaluate(blankPictures),
   pages: async (page) => (await page.pdf({ format: "A4", landscape: true })).toString("latin1").match(/\/Type\s*\/Page[^s]/g).length,
+  stroke: async (page, ...cells) => {
+    for (const [k, at] of (await centres(page, cells)).entries()) {
+      await page.mouse.move(...at, { steps: k ? 3 : 1 });
+      if (!k) await page.mouse.down();
+    }
+    await page.mouse.up();
+  },
+  finger: async (page, ...cells) => {
+    const client = await page.context().newCDPSession(page);
+    for (const [k, [x, y]] of (await centres(page, cells)).entries()) await client.send("Input.dispatchTouchEvent", { type: k ? "touchMove" : "touchStart", touchPoints: [{ x, y }] });
+    await client.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+    await page.waitForTimeout(100);
+  },
+  shiftClick: (page, cell) => page.locator(`.grid:visible [data-at='${cell}']`).click({ modifiers: ["Shift"] }),
+  copied: (page) => page.evaluate(() => navigator.clipboard.readText()),
+  paste: async (page, text) => {
+    await page.evaluate((copied) => navigator.clipboard.writeText(copied), text);
+    await page.keyboard.press("Control+v");
+  },
+  scrolled: (page) => page.evaluate(() => [...document.querySelectorAll(".grid-view, .sheet, #main, html")].reduce((sum, node) => sum + node.scrollTop, 0)),
   axe: async (page) => {
     await page.evaluate(readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
     const { violations } = await page.evaluate((runOnly) => globalThis.axe.run(document, { runOnly }), TAGS);
     return violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
   },
 };
+
+/** Where cells stand on the screen. */
+async function centres(page, cells) {
+  const found = [];
+  for (const cell of cells) {
+    const { x, y, width, height } = await page.locator(`.grid:visible [data-at='${cell}']`).boundingBox();
+    found.push([x + width / 2, y + height / 2]);
+  }
+  return found;
+}
 
 /** The pictures in which every point has the same colour, or none. */
 function blankPictures() {
@@ -98,7 +128,7 @@ export function forbidden(program, path) {
 
 /** Opens a page and takes steps; what was read, the errors, and what was asked for besides the page. */
 export function played(program, path, steps, { width = 1366, height = 768, ...look } = {}) {
-  return withPage(program, { viewport: { width, height }, colorScheme: "light", ...look }, async (page) => {
+  return withPage(program, { viewport: { width, height }, colorScheme: "light", permissions: ["clipboard-read", "clipboard-write"], ...look }, async (page) => {
     const [errors, requests, read] = [[], [], []];
     page.on("pageerror", (error) => errors.push(String(error.stack)));
     page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
