@@ -91,8 +91,10 @@ export class Grid {
     this.node.addEventListener("scroll", () => this.soon(), { passive: true });
     this.body.addEventListener("keydown", (event) => this.pressed(event));
     this.body.addEventListener("pointerdown", (event) => this.pointed(event));
-    this.body.addEventListener("copy", (event) => this.copied(event));
-    this.body.addEventListener("paste", (event) => this.pasted(event));
+    this.body.addEventListener("focus", () => {
+      document.oncopy = (event) => this.copied(event); // elsewhere than at the focus, where a selection is
+      document.onpaste = (event) => this.pasted(event);
+    });
     this.body.addEventListener("click", (event) => this.clicked(event, false));
     this.body.addEventListener("dblclick", (event) => this.clicked(event, true));
     new ResizeObserver(() => this.soon()).observe(this.node);
@@ -455,7 +457,7 @@ export class Grid {
 
   /** Copies the range as a spreadsheet pastes it. @param {ClipboardEvent} event */
   copied(event) {
-    if (event.target !== this.body) return;
+    if (document.activeElement !== this.body) return;
     const [top, bottom, left, right] = this.range;
     const lines = [];
     for (let i = top; i < bottom; i++) {
@@ -470,7 +472,7 @@ export class Grid {
   /** Types what a spreadsheet copied: one cell into the whole range. @param {ClipboardEvent} event */
   pasted(event) {
     const text = event.clipboardData?.getData("text/plain");
-    if (event.target !== this.body || !text) return;
+    if (document.activeElement !== this.body || !text) return;
     event.preventDefault();
     const table = tableOf(text);
     const [top, , left] = this.range;

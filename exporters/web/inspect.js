@@ -173,9 +173,9 @@ export function shade(node, colour, value, full) {
   const strength = typeof value === "number" ? Math.min(1, Math.abs(value) / (full || 1)) || 0 : 0;
   const name = colour || (value < 0 ? "less" : "more");
   node.style.setProperty("background", strength ? `rgb(var(--${name}) / ${strength.toFixed(3)})` : "");
-  node.classList.toggle("lit", strength > 0.45);
-  node.classList.toggle("inked", colour === "stroke" && strength > 0.2);
-  node.classList.toggle("dark", colour === "stroke" && strength > 0.6);
+  node.classList.toggle("lit", strength > 0.25);
+  const ink = colour === "stroke" ? strength : 0;
+  for (const [name, from] of /** @type {const} */ ([["inked", 0.2], ["half", 0.45], ["dark", 0.65]])) node.classList.toggle(name, ink > from);
 }
 
 /** @param {any} value @param {any} before */

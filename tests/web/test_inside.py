@@ -128,6 +128,8 @@ def test_a_sheet_by_keyboard(chromium: str, pages: Callable[[str], str]) -> None
 
 VIEWS = [
     ("superposition", {}),
+    ("digits", {}),
+    ("digits", {"colorScheme": "dark"}),
     ("one-step", {"width": 390, "height": 844}),
     ("one-step", {"colorScheme": "dark"}),
 ]

@@ -15,6 +15,7 @@ from pages import differing, values, written
 from test_page_values import BOOKS
 
 from cellformer.engine import Evaluator
+from cellformer.engine.cells.block import Block
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.model_book import ModelBook
@@ -25,7 +26,19 @@ N_ACTIONS = 200
 MODELS = ("thin-dialogue-game", "cat-sat", "golden-llama", "nudge-mixtral", "text-sentence")
 KINDS = (
     *("say", "say", "delete", "next", "next", "pick", "look", "switch", "dial", "weight"),
-    *("activation", "unset", "undo", "undo", "redo", "keep", "open", "link", "reset"),
+    *(
+        "activation",
+        "unset",
+        "undo",
+        "undo",
+        "redo",
+        "keep",
+        "open",
+        "link",
+        "reset",
+        "range",
+        "range",
+    ),
 )
 DIALS: dict[str, tuple[Any, ...]] = {
     "choose": ("greedy", "sampled"),
@@ -62,10 +75,25 @@ def actions(book: ModelBook, seed: int) -> Iterator[list[Any]]:
             i, j = (int(rng.integers(n)) for n in block.shape)
             if block.has(i, j):
                 yield ["set", block.name, i, j, round(float(rng.normal()), 3)]
+        elif kind == "range":
+            blocks = of_kind[str(rng.choice(list(of_kind)))]
+            yield [kind, _pasted(blocks[rng.integers(len(blocks))], rng)]
         elif kind in ("unset", "open", "link"):
             yield [kind, int(rng.integers(50))]
         elif kind not in ("switch", "dial"):
             yield [kind]
+
+
+def _pasted(block: Block, rng: np.random.Generator) -> list[list[Any]]:
+    """A range of a block as it is pasted or filled: numbers, and cells that are put back."""
+    top, left = (int(rng.integers(n)) for n in block.shape)
+    numbers = [round(float(rng.normal()), 3), 0.5, None]
+    return [
+        [block.name, i, j, numbers[rng.integers(3)]]
+        for i in range(top, min(top + 3, block.shape[0]))
+        for j in range(left, min(left + 3, block.shape[1]))
+        if block.has(i, j)
+    ]
 
 
 def _ids(book: ModelBook, rng: np.random.Generator, n: int) -> str:

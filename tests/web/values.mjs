@@ -87,6 +87,7 @@ const ACTIONS = {
   look: (session, t) => session.look(t),
   switch: (session, part, off) => session.switchOff(part, off),
   set: (session, name, i, j, value) => session.set(name, i, j, value),
+  range: (session, cells) => session.setAll(cells.map(([name, i, j, value]) => ({ block: session.graph.get(name), i, j, value: value ?? undefined }))),
   unset: (session, k) => {
     const edits = session.edits;
     if (edits.length) session.unset(...Object.values(edits[k % edits.length]).slice(0, 3));
