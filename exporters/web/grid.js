@@ -362,10 +362,9 @@ export class Grid {
 
   // --- the pointer ----------------------------------------------------------------------------
 
-  /** The cell at a point of the screen. @param {MouseEvent} event @returns {[number, number]} */
-  under({ clientX, clientY }) {
+  /** The cell at a point of the screen, where the grid has its `box`. @param {MouseEvent} event @param {DOMRect} box @returns {[number, number]} */
+  under({ clientX, clientY }, box) {
     const { node, rows, cols, source, frozen } = this;
-    const box = node.getBoundingClientRect();
     const x = clientX - box.left - node.clientLeft - source.headWidth;
     const y = clientY - box.top - node.clientTop - HEAD_HEIGHT;
     const line = (/** @type {Lines} */ lines, /** @type {number} */ place, /** @type {number} */ stay, /** @type {number} */ scrolled) =>
@@ -378,7 +377,8 @@ export class Grid {
     const target = /** @type {HTMLElement} */ (event.target);
     this.dragged = false;
     if (event.button || !event.isPrimary || target.closest("a, input, select, [role=columnheader], [role=rowheader]")) return;
-    const first = this.under(event);
+    const box = this.node.getBoundingClientRect(); // as it was: what a stroke changes may move the grid
+    const first = this.under(event, box);
     const paints = !event.shiftKey && this.source.paints(...first);
     if (!paints && event.pointerType === "touch") return;
     let last = first;
@@ -387,7 +387,7 @@ export class Grid {
     const paint = (/** @type {[number, number][]} */ cells, /** @type {string} */ text) =>
       this.put(cells.filter((cell) => this.source.paints(...cell)).map(([i, j]) => [i, j, text]), tag);
     const move = (/** @type {PointerEvent} */ at) => {
-      const next = this.under(at);
+      const next = this.under(at, box);
       if (next[0] === last[0] && next[1] === last[1]) return;
       if (paints) paint(crossed(last, next), paints);
       else {

@@ -6,6 +6,11 @@ import re
 from cellformer.engine.cells.expression import Constant, Expression, rebuilt
 
 PHRASES = {
+    "Type ‘16’ into a cell. To fill several cells, select them, type ‘16’ and press Ctrl+Enter (in "
+    "LibreOffice Alt+Enter).": (
+        "Draw with the mouse or a finger. A click on a dark cell takes its ink away. To select "
+        "cells, press Shift and an arrow key, or Shift and click."
+    ),
     "on Play. Every number of this workbook": "at the top. Every number of this page",
     "On Machine, each strip of colours shows the list that one part adds at": (
         "In the picture, ‘stream’ shows the list after each part, in the row for"
