@@ -280,7 +280,7 @@ class Maps:
             value = IF(length > NEAR, ROUND(along / length, DECIMALS), 0)
             return IF((ids[k, 0] < 0) + (hits[4, k] > 0) > 0, "", value - k / FINER)
 
-        self._per_word("near_cosine", "with named", cosine)
+        self._per_word("near_cosine", "cosine", cosine)
         self._ranked()
 
     def _ranked(self) -> None:

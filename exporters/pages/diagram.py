@@ -17,7 +17,7 @@ PURPOSE = "the architecture from top to bottom; click a step to see its cells"
 AFTER = "Printed"
 STREAM, NAME, SHAPE, PARAMETERS, MEANING, LINKS = range(6)
 STREAM_LEAVES = ("resid_pre", "resid_mid", "resid_cross", "resid_post", "resid_final", "embed")
-HEADS = ("", "step", "shape", "parameters", "what it is")
+HEADS = ("", "step", "shape", "parameters", "meaning")
 
 Steps = tuple[tuple[str, tuple[str, ...]], ...]
 # what a box stands for: the last block of the step, and the weights under these parts

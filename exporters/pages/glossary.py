@@ -19,7 +19,7 @@ def add(book: ModelBook) -> None:
     layout.dress(book, sheet)
     sheet.widths = {TERM: 20, MEANING: 88, SEEN: 20}
     sheet.heads = TOP
-    sheet.across(TOP, TERM, ("term", "what it is", "seen at"), "block")
+    sheet.across(TOP, TERM, ("term", "meaning", "see cell"), "block")
     seen = [(term, target) for term in TERMS if (target := shown_at(book, term))]
     for row, (term, target) in enumerate(seen, TOP + 1):
         sheet.lines(row, [(term.name, term.meaning)], {TERM: "block", MEANING: "text"})

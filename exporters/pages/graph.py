@@ -56,7 +56,7 @@ LINES = (
     ),
     ("lead", "the target’s logit minus the rival’s logit, for the prompt as built"),
     ("predicted lead", "a prediction of the lead: the lead minus the values of the cut edges"),
-    ("really", "the lead with these cuts, when the sheet Cut computes all later parts again"),
+    ("exact lead", "the lead with these cuts, when the sheet Cut computes all later parts again"),
     ("largest gap", "difference of a node’s value and the sum of its inputs, caused by rounding"),
 )
 OF_EACH = (

@@ -32,7 +32,7 @@ HEADS = {
     "text": "text of the token",
     "line": "text so far",
 }
-LOOKED_UP = {"later": "text of every id", "first": "text if first"}
+LOOKED_UP = {"later": "text of every id", "first": "text at start"}
 
 
 def wanted(book: ModelBook) -> bool:
@@ -51,7 +51,7 @@ def add(book: ModelBook) -> None:
     col = {name: k + (name in LOOKED_UP) for k, name in enumerate(heads, 1)}
     widths = {col[name]: max(10, len(head)) for name, head in heads.items()}
     sheet.widths = {0: 10} | widths | {col["line"]: LINE_WIDTH}
-    sheet.put(TOP - 2, 0, "all of it", "row label")
+    sheet.put(TOP - 2, 0, "whole text", "row label")
     whole = Place(book.graph["text.whole"], SHEET, TOP - 2, 1, turned=False, named=False)
     book.lay(whole, "text")
     sheet.put(TOP - 1, 0, "token", "label")

@@ -80,8 +80,7 @@ ON_A_LINE = (
     "these words lie on one line, so the second component is only rounding noise, drawn as 0"
 )
 LONG_SPREAD = (
-    "a large variance need not mean much: a few long or rare vectors can dominate the first "
-    "components"
+    "a large variance may mean little: a few long or rare vectors can dominate the first components"
 )
 
 

@@ -74,7 +74,7 @@ def _situations(book: ModelBook, page: Composer) -> None:
     the model's probabilities, live."""
     page.sheet.put(SHARES_ROW - 1, 0, "word", "row label")
     page.sheet.down(SHARES_ROW, 0, game.WORDS, "row label")
-    page.sheet.down(END, 0, ("sum; loss, nats", "least loss", "above the floor"), "row label")
+    page.sheet.down(END, 0, ("sum; loss, nats", "lowest loss", "excess loss"), "row label")
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
         page.sheet.put(SHARES_ROW - 2, col, text, "block")

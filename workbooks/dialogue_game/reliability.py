@@ -68,7 +68,7 @@ def _table(page: Composer, found: dict[str, Any], n: int) -> Area:
 
 def _figures(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> None:
     """Add how often each is right, how sure it is, the ECE, the loss and the temperature."""
-    page.heads_at((TABLE_ROW, 1), "trained", "rewarded", "and warmed", style="label")
+    page.heads_at((TABLE_ROW, 1), "trained", "rewarded", "rescaled", style="label")
     page.sheet.down(TABLE_ROW + 1, 0, FIGURES, "row label")
 
     def figure(row: int, n: int) -> Expression:

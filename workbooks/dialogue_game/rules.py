@@ -167,7 +167,7 @@ def _table(page: Composer, row: int) -> None:
     )
     page.sheet.put(row + 1, 0, text, "note")
     page.heads_at(
-        (row + 2, 1), *[said(part) if part else "all work" for part in found], style="label"
+        (row + 2, 1), *[said(part) if part else "none off" for part in found], style="label"
     )
     for k, (rule, meaning) in enumerate(game.RULES.items(), row + 3):
         page.sheet.put(k, 0, rule, "row label")
