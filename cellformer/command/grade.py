@@ -1,10 +1,10 @@
 """The command `grade`: the answers of a class, file by file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.table import Table
@@ -17,9 +17,6 @@ from cellformer.engine.cells.texts import cut
 from cellformer.engine.studies.exercises import MOST_EXERCISES
 from cellformer.exporters.edits.grading import Grade, Marked
 
-if TYPE_CHECKING:
-    from cellformer.exercises import Grader
-
 RIGHT, WRONG = "✓", "–"
 NUMBERS = [str(k + 1) for k in range(MOST_EXERCISES)]
 HEADS = ("file", "name", "score", *NUMBERS, "what went wrong")
@@ -27,17 +24,31 @@ WIDEST, NAME = 40, 20  # columns of the files' names and of the readers', where 
 
 
 def grade(
-    files: Annotated[list[Path], typer.Argument(help="Filled-in workbooks of exercises.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Filled-in workbooks of exercises. With --lesson, lists of links."),
+    ],
+    lesson: Annotated[
+        str | None, typer.Option(metavar="LINK", help="Link of the lesson, copied from its page.")
+    ] = None,
 ) -> Answer:
     """Grade filled-in exercises: print the name, score and errors of each file.
+
+    With --lesson, each file is a text or CSV file with a student's link on each line. The
+    student's name may stand before the link. The engine computes each answer again.
 
     Only what stands in the yellow cells counts. Formulas are computed on the numbers as built and
     on others, by IronCalc. A file that cannot be marked is a line that says why; then the exit code
     is 2.
     """
+    from cellformer import lessons
     from cellformer.exercises import Grader
 
-    found = _Class(Grader(), files)
+    if lesson is None:
+        found = _Class(Grader().grade, files)
+    else:
+        answers = lessons.answers(files)
+        found = _Class(lessons.Lessons(answers, lesson).grade, list(answers), "answer")
     return Answer(
         partial(_print, found), found.result, lambda: map(_record, found), 0, found.fault, HEADS
     )
@@ -54,8 +65,9 @@ class _NotMarked(NamedTuple):
 class _Class:
     """The files of a class: each is graded when it is asked for, and once."""
 
-    grader: "Grader"
-    files: Sequence[Path]
+    grade: Callable[[str | Path], Grade]
+    files: Sequence[str | Path]
+    noun: str = "file"
     done: list[Grade | _NotMarked] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Grade | _NotMarked]:
@@ -64,9 +76,9 @@ class _Class:
                 self.done.append(self._grade(file))
             yield self.done[k]
 
-    def _grade(self, file: Path) -> Grade | _NotMarked:
+    def _grade(self, file: str | Path) -> Grade | _NotMarked:
         try:
-            return self.grader.grade(file)
+            return self.grade(file)
         except InputError as error:
             return _NotMarked(str(file), str(error).removeprefix(f"{file}: "))
 
@@ -88,7 +100,7 @@ class _Class:
         return (
             first
             if n == 1
-            else f"{n} of {len(self.files)} files were not marked; the first: {first}"
+            else f"{n} of {len(self.files)} {self.noun}s were not marked; the first: {first}"
         )
 
 
@@ -128,7 +140,7 @@ def _print(found: _Class) -> None:
     for one in found:
         console.print(_line(width, _row(one)))
         full += isinstance(one, Grade) and one.score == len(one.exercises)
-    files = "1 file" if len(found.files) == 1 else f"{len(found.files)} files"
+    files = f"{len(found.files)} {found.noun}" + "s" * (len(found.files) != 1)
     line(f"{files}; in {full} of them, all answers are correct")
 
 

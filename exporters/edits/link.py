@@ -52,7 +52,8 @@ def parsed(text: str) -> tuple[str, str, list[tuple[str, int, int, str]]]:
     if len(named) < 3 or not named[0]:
         raise InputError(f"the link does not name a model: {_short(page)}; {AGAIN}")
     name, weights, _ = named
-    return name, weights, [_cell(part) for part in (cells or "").split("&") if part]
+    parts = (cells or "").split("&")
+    return name, weights, [_cell(part) for part in parts if part and part[0] != "~"]  # a lesson's
 
 
 def _cell(part: str) -> tuple[str, int, int, str]:

@@ -12,9 +12,12 @@ import { faultOfId, typedValue } from "./typed.js";
 /** @typedef {import("./graph.js").Graph} Graph */
 /** @typedef {import("./evaluator.js").Edit} Edit */
 /** @typedef {import("./values.js").Value} Value */
+/** A task: the word to say, with so many edits, of a text; and the stops of the tour that are shown.
+ * @typedef {{task: string, word: number, edits: number, text: string, stops: number[]}} Lesson */
 
 const LINK_VERSION = "v1";
 const LINK_PAGE = "cellformer=";
+const LINK_TASK = "~"; // begins the parts of a lesson, which end with ~end
 const LINK_CELL = /^([^[\]]+)(?:\[(\d{1,9}),(\d{1,9})\])?$/;
 const LINK_NUMBER = /^-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
@@ -22,15 +25,17 @@ const LINK_NUMBER = /^-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
  * A state as text; "" if nothing is edited.
  * @param {Edit[]} edits
  * @param {string} fingerprint of the page
+ * @param {Lesson | null} [lesson]
  * @returns {string}
  */
-export function linkOf(edits, fingerprint) {
-  if (!edits.length) return "";
+export function linkOf(edits, fingerprint, lesson) {
+  if (!edits.length && !lesson) return "";
   const cells = edits.map(({ block, i, j, value }) => {
     const at = i || j ? `[${i},${j}]` : "";
     return `${inLink(block.name)}${at}=${inLink(spelt(value))}`;
   });
-  const text = [LINK_VERSION, LINK_PAGE + inLink(fingerprint), ...cells].join("&");
+  const told = lesson ? Object.entries({ ...lesson, stops: lesson.stops.join(".") }).map(([name, value]) => `${LINK_TASK}${name}=${inLink(String(value))}`) : [];
+  const text = [LINK_VERSION, LINK_PAGE + inLink(fingerprint), ...told, ...cells, ...(lesson ? [`${LINK_TASK}end`] : [])].join("&");
   // what ends a sentence is often left out where a link is copied
   return text.replace(/[.!'()*~-]$/, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 }
@@ -76,13 +81,28 @@ export function editsOfLink(hash, graph) {
   checkPage(outOfLink(page.slice(LINK_PAGE.length)), graph.data.fingerprint);
   /** @type {Set<string>} */
   const known = new Set();
-  return parts.filter(Boolean).map((part) => {
+  return parts.filter((part) => part && part[0] !== LINK_TASK).map((part) => {
     const edit = editOfPart(part, graph);
     const name = `${edit.block.name}[${edit.i},${edit.j}]`;
     if (known.has(name)) throw new Error(`the link names ${name} twice; copy the link again`);
     known.add(name);
     return edit;
   });
+}
+
+/**
+ * The lesson of a link, or null. Throws an Error for one that was cut.
+ * @param {string} hash
+ * @returns {Lesson | null}
+ */
+export function lessonOfLink(hash) {
+  const parts = hash.split("&").filter((part) => part[0] === LINK_TASK);
+  if (!parts.length) return null;
+  const found = Object.fromEntries(parts.map((part) => [part.slice(1).split("=")[0], outOfLink(part.slice(part.indexOf("=") + 1))]));
+  const { task, word, edits, text, stops } = found;
+  const isWhole = hash.endsWith(`&${LINK_TASK}end`) && task && text !== undefined && /^\d+$/.test(word) && /^\d+$/.test(edits) && /^[\d.]*$/.test(stops);
+  if (!isWhole) throw new Error("the lesson in the link is incomplete; copy the link again");
+  return { task, word: Number(word), edits: Number(edits), text, stops: stops.split(".").filter(Boolean).map(Number) };
 }
 
 /**

@@ -3,6 +3,7 @@
 
 import { byId } from "./dom.js";
 import { showFlow } from "./flow.js";
+import { showLesson } from "./lesson.js";
 import { Machine } from "./picture.js";
 import { Ranking } from "./ranking.js";
 import { Sentence } from "./sentence.js";
@@ -22,6 +23,7 @@ export function showModel(session, show) {
   if (!byId("ranking").hidden) new Ranking(session, byId("ranking"));
   byId("tour").hidden = !session.tour.length && !data.suggestions?.length;
   if (!byId("tour").hidden) new Tour(session, byId("tour"), (place) => (show(), pointAt(place, machine)));
+  showLesson(session);
   return machine;
 }
 

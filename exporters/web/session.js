@@ -4,7 +4,7 @@
 // A state is a list of cells with what was typed into them; a link holds just that.
 
 import { Run } from "./evaluator.js";
-import { linkOf, editsOfLink } from "./link.js";
+import { editsOfLink, lessonOfLink, linkOf } from "./link.js";
 import { readable, shortened } from "./outside.js";
 import { finished, inSlices } from "./slices.js";
 
@@ -48,6 +48,8 @@ export class Session {
     /** @type {Map<string, any>} what edited cells held as built */
     this.built = new Map();
     this.linked = "";
+    /** @type {import("./link.js").Lesson | null} the task of the link */
+    this.lesson = null;
     /** what follows once both runs have the edits @type {(() => void)[]} */
     this.waiting = [];
     /** of a long computation that is under way @type {number | null} */
@@ -190,7 +192,21 @@ export class Session {
 
   /** @returns {{concept: string, text: () => string, place: import("./tour.js").Place}[]} the stops of the tour */
   get tour() {
-    return (this.data.tour ?? []).map((/** @type {any} */ stop) => ({ ...stop, text: () => String(this.live.formulaValue(stop.text)) }));
+    const chosen = (/** @type {any} */ _, /** @type {number} */ k) => !this.lesson || this.lesson.stops.includes(k);
+    return (this.data.tour ?? []).filter(chosen).map((/** @type {any} */ stop) => ({ ...stop, text: () => String(this.live.formulaValue(stop.text)) }));
+  }
+
+  /** The cells of the text, as a link spells them: not where one looks. @returns {string} */
+  textState() {
+    const edits = this.steps[this.at].edits.filter((edit) => OF_TEXT.test(edit.block.name));
+    return linkOf(edits, "").split("&").slice(2).sort().join("&");
+  }
+
+  /** The address of this page with a lesson and edits: a frame of `srcdoc` has only the part from #.
+   * @param {import("./link.js").Lesson | null} [lesson] @param {Edit[]} [edits] @returns {string} */
+  address(lesson = this.lesson, edits = this.edits) {
+    const page = location.href.startsWith("about:") ? "" : location.href.split("#")[0];
+    return `${page}#${linkOf(edits, this.data.fingerprint, lesson)}`;
   }
 
   // --- what one does ---------------------------------------------------------------------
@@ -400,7 +416,9 @@ export class Session {
     const behind = location.hash.slice(1);
     if (!behind || behind === this.linked) return;
     try {
-      this.take(editsOfLink(behind, this.graph));
+      const edits = editsOfLink(behind, this.graph);
+      this.lesson = lessonOfLink(behind);
+      this.take(edits);
     } catch (error) {
       this.complain(error instanceof Error ? error.message : String(error));
     }
@@ -492,7 +510,7 @@ export class Session {
 
   /** Tells all who asked for it that something changed. */
   notify() {
-    this.linked = linkOf(this.edits, this.data.fingerprint);
+    this.linked = linkOf(this.edits, this.data.fingerprint, this.lesson);
     for (const told of this.subscribers) told(this.done);
     if (`#${this.linked}` === location.hash || !(this.linked || location.hash)) return;
     try {

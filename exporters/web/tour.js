@@ -22,15 +22,37 @@ export class Tour {
     this.text = element("p", { "aria-live": "polite" });
     this.back = element("button", { type: "button", onclick: () => this.go(this.at - 1) }, "Back");
     this.forth = element("button", { type: "button", onclick: () => this.go(this.at + 1) });
-    const suggestions = session.data.suggestions ?? [];
+    const suggestions = session.lesson ? [] : session.data.suggestions ?? []; // they may hold its solution
     if (suggestions.length) {
       this.tries = new Tries(session, suggestions, (block, i, j) => session.select(block, i, j));
       this.suggested = element("div", {}, element("h2", {}, "Try"), this.tries.node);
     }
-    if (this.stops.length) container.append(this.title, this.text, element("div", { class: "steps" }, this.back, this.forth));
+    if (this.stops.length) container.append(this.title, this.text, element("div", { class: "steps" }, this.back, this.forth), this.presents());
     if (this.suggested) container.append(this.suggested);
     session.subscribe(() => this.draw());
     this.draw();
+  }
+
+  /** The button that shows the tour alone, in large type; arrow keys then lead through it, and Esc ends it. */
+  presents() {
+    const { classList } = document.body;
+    const present = (/** @type {boolean} */ on) => {
+      classList.toggle("presenting", on);
+      button.textContent = on ? "End (Esc)" : "Present";
+      this.go(on ? Math.max(1, this.at) : 0);
+    };
+    const keys = /** @type {Record<string, number>} */ ({ ArrowRight: 1, ArrowLeft: -1 });
+    addEventListener("keydown", (event) => {
+      if (!classList.contains("presenting")) return;
+      if (event.key === "Escape") return present(false);
+      const stop = this.at + keys[event.key];
+      if (stop < 1 || stop > this.stops.length || !(event.key in keys)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.go(stop);
+    }, true);
+    const button = element("button", { type: "button", onclick: () => present(!classList.contains("presenting")) }, "Present");
+    return button;
   }
 
   /** Where a stop points: the part that its text names with the numbers of now, or its own place.

@@ -233,6 +233,20 @@ def test_the_tour_points_into_the_picture(play: Play) -> None:
     assert ended[0] == "Tour"
 
 
+def test_arrow_keys_lead_through_a_presentation(play: Play) -> None:
+    """Of the tour alone, in large type, until Esc."""
+    title = ["text", "#tour h2"]
+    first, third, second, shown, after = play(
+        "dialogue-game",
+        *(["click", "button", "Present"], title, ["press", "ArrowRight", "ArrowRight"], title),
+        *(["press", "ArrowLeft"], title, ["text", "#actions"]),
+        *(["press", "Escape"], ["text", "#tour h2:first-child"]),
+    )
+    assert [text[0][:11] for text in (first, third, second)] == [f"Tour, {k} of" for k in (1, 3, 2)]
+    assert shown == [""]
+    assert after[0] == "Tour"
+
+
 def test_words_without_room_are_counted(play: Play) -> None:
     (said,) = play("dialogue-game", ["fill", "#sentence", "<BOS>" + 17 * " Pietro"], LEDGER)
     assert "the last 2 words are left out: there is room for 16" in said[0]
