@@ -242,7 +242,7 @@ def test_arrow_keys_lead_through_a_presentation(play: Play) -> None:
         *(["press", "ArrowLeft"], title, ["text", "#actions"]),
         *(["press", "Escape"], ["text", "#tour h2:first-child"]),
     )
-    assert [text[0][:11] for text in (first, third, second)] == [f"Tour, {k} of" for k in (1, 3, 2)]
+    assert [text[0][:10] for text in (first, third, second)] == [f"Tour, {k} of" for k in (1, 3, 2)]
     assert shown == [""]
     assert after[0] == "Tour"
 
