@@ -69,10 +69,10 @@ class Flow {
     this.parts = this.columns.flatMap(({ parts }) => parts);
     this.most = Math.max(1e-12, ...this.parts.map(thickness));
     const lines = this.lines(room.lines);
-    const letters = Math.max(isNarrow ? 2 : "so far".length, ...lines.map(({ text }) => [...text].length));
+    const letters = Math.max(isNarrow ? 2 : "would say".length, ...lines.map(({ text }) => [...text].length));
     const left = Math.min(room.left, 14 + LETTER_WIDE * 1.15 * letters);
     const word = quoted(session.label("vocab_out", this.answer.word));
-    const light = this.parts.some(({ later }) => later) ? " What is light acts through later layers; its numbers stand in brackets." : "";
+    const light = this.parts.some(({ later }) => later) ? " Pale ones act through later layers; their numbers stand in brackets." : "";
     this.legend.textContent = `A ribbon leads from a word that a head reads. A loop is an MLP. Thick ribbons and loops add much to ${word} (blue), or take much from it (orange).${light}`;
     const pitch = Math.max(20, Math.min(40, 300 / lines.length));
     for (const [k, line] of lines.entries()) line.y = TOP + k * pitch;
@@ -112,7 +112,7 @@ class Flow {
     this.named = [];
     const drawn = columns.map((column, k) => this.column(column, k, lineOf, here));
     const guesses = columns.some(({ lens }) => lens >= 0) && !frame.isNarrow;
-    if (guesses) names.push(vector("text", { x: frame.left - 8, y: 30, "text-anchor": "end", class: "soft" }, "so far"));
+    if (guesses) names.push(vector("text", { x: frame.left - 8, y: 30, "text-anchor": "end", class: "soft" }, "would say"));
     const label = `How the model comes to its answer: ${this.answerTold()}`;
     const svg = vector("svg", { width: frame.width, height: frame.height, role: "group", "aria-label": label, onkeydown: (/** @type {KeyboardEvent} */ event) => this.move(event) }, ...streams, ...names, ...drawn, ...this.ranks(here.y));
     this.picture.replaceChildren(svg);
@@ -187,10 +187,7 @@ class Flow {
       if (!part.ribbons.length || thickness(rest) > 1e-6 * most) draw(rest, (down) => `M${x + step * 0.26} ${y}C${x + step * 0.2} ${y + 34 + down} ${x + step * 0.8} ${y + 34 + down} ${x + step * 0.74} ${y}`);
     }
     const told = this.sentence(part);
-    const act = () => {
-      this.mark(part.name);
-      this.open(part);
-    };
+    const act = () => this.choose(part);
     return vector("g", {
       ...{ class: `flow-part${this.isSmall(part) ? " pale" : ""}${this.isOff(part) ? " off" : ""}`, role: "button", tabindex: -1, "data-name": part.name, "aria-label": told },
       ...{ onpointerenter: () => this.mark(part.name), onfocus: () => this.mark(part.name), onclick: act },
@@ -214,7 +211,7 @@ class Flow {
     const free = [0, -1, 1, -2, 2, -3, 3].map((k) => y + k * NAME_HIGH).find((each) => each > TOP && !this.named.some(([left, top]) => left === x && Math.abs(top - each) < NAME_HIGH)) ?? y;
     this.named.push([x, free]);
     const at = { x: x + step * (start && start !== target ? 0.42 : 0.5), y: free };
-    return vector("text", { class: "part-name", "aria-hidden": "true", "text-anchor": "middle", ...at }, `${this.shortName(part)} ${this.numberOf(part)}`);
+    return vector("text", { class: "part-name", "aria-hidden": "true", onclick: () => this.choose(part), "text-anchor": "middle", ...at }, `${this.shortName(part)} ${this.numberOf(part)}`);
   }
 
   /** What a part adds; in brackets what it adds through later layers, if that is more. @param {Part} part */
@@ -292,13 +289,19 @@ class Flow {
       node.classList.toggle("chosen", isHere);
       node.setAttribute("tabindex", isHere ? "0" : "-1");
     }
-    const sum = `What all parts add directly is the logit of ${quoted(this.session.label("vocab_out", this.answer.word))}: ${brief(this.answer.logit)}.`;
+    const sum = `All parts together directly add ${brief(this.answer.logit)}, the logit of ${quoted(this.session.label("vocab_out", this.answer.word))}.`;
     const told = `${this.sentence(part)} ${sum}`;
     if (this.told.textContent !== told) this.told.textContent = told;
     const off = part.path && element("button", { type: "button", onclick: () => this.session.switchOff(part.path, !this.isOff(part)) }, this.isOff(part) ? `Switch ${part.name} on` : `Switch ${part.name} off`);
     const cells = part.kind === "several" ? null : element("button", { type: "button", onclick: () => this.open(part) }, headBlocks(this.session, part) ? `Open ${part.name} in five steps` : `Open ${part.name}`);
     if (!this.buttons.contains(document.activeElement)) this.buttons.replaceChildren(...[off, cells].filter((each) => !!each));
     else this.buttons.firstElementChild?.replaceChildren(this.isOff(part) ? `Switch ${part.name} on` : `Switch ${part.name} off`);
+  }
+
+  /** @param {Part} part */
+  choose(part) {
+    this.mark(part.name);
+    this.open(part);
   }
 
   /** Opens a head in five steps; the cells of another part. @param {Part} part */

@@ -113,7 +113,7 @@ export class HeadSteps {
       const told = products.map((x, j) => ({ name: String(j), text: brief(x), size: Math.abs(x), block: head.scores, i: row, j: most.at }));
       return {
         title: "query and key",
-        sentence: `The query of ${looking} says what it looks for; the key of ${read} says what it offers. Multiply them number by number, and add: ${brief(sum)}. The largest product is that of number ${best}: ${brief(number(head.q, row, best))} × ${brief(number(head.k, most.at, best))} = ${brief(products[best])}.`,
+        sentence: `The query of ${looking} says what it looks for; the key of ${read} says what it offers. Multiply them number by number, and add: ${brief(sum)}. The product that counts most is that of number ${best}: ${brief(number(head.q, row, best))} × ${brief(number(head.k, most.at, best))} = ${brief(products[best])}.`,
         rows: [{ name: `query of ${looking}`, cells: cells(head.q, row) }, { name: `key of ${read}`, cells: cells(head.k, most.at) }, { name: "products", cells: told }],
         isPlain: false,
       };
@@ -132,7 +132,7 @@ export class HeadSteps {
       return {
         title: "share",
         sentence: `Softmax makes shares of the scores: all are positive, and together they are 100 %. ${looking} gives ${read} ${percent(most.share)} of its attention.`,
-        rows: [{ name: `shares of ${looking}`, cells: words(head.pattern, (k) => part.ribbons[k].share, (share) => `${(100 * share).toFixed(2)} %`) }],
+        rows: [{ name: `shares of ${looking}`, cells: words(head.pattern, (k) => part.ribbons[k].share, (share) => `${(100 * share).toFixed(1)} %`) }],
         isPlain: true,
       };
     }
