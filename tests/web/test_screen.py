@@ -117,7 +117,7 @@ def test_a_head_opens_in_five_steps(play: Play) -> None:
     title, (match,), (score,), (share,), (most,), (off,), (cell,), closed, back = read
     assert title == "Head 1.2, step 1 of 5: query and key"
     assert match.startswith("The query of ‘Paolo’ says what it looks for")
-    assert match.endswith("The product that counts most is that of number 9: −2.386 × 0.834 = −1.991.")
+    assert match.endswith("counts most is that of number 9: −2.386 × 0.834 = −1.991.")
     assert "and add: −12.7." in match
     assert "‘chiama’ has the highest score" in score
     assert share.endswith("‘Paolo’ gives ‘chiama’ 98.9 % of its attention.")
