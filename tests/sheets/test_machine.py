@@ -48,7 +48,7 @@ def test_machine_fits_one_screen() -> None:
     book = default_book("dialogue-game")
     assert isinstance(book, ModelBook)
     (chart,) = book.sheets[SHEET].charts
-    assert pixels_down(book, row_of(book, "Where ‘Paolo’ looks, head")) <= SCREEN[1]
+    assert pixels_down(book, row_of(book, "Attention of ‘Paolo’ in each head")) <= SCREEN[1]
     assert pixels_down(book, chart.row) + chart.size[1] <= SCREEN[1]
     assert pixels_across(book, chart.col) + chart.size[0] <= SCREEN[0]
     said = {v for at in book.sheets[SHEET].entries if (v := book.clean.cell(SHEET, *at))}
