@@ -1,7 +1,7 @@
 // Suggested edits, with buttons that do them, and what they change.
 
 import { partName } from "./anatomy.js";
-import { element } from "./dom.js";
+import { element, quoted } from "./dom.js";
 import { shownAs } from "./format.js";
 import { OF_TEXT } from "./session.js";
 import { sheetsOf } from "./sheet.js";
@@ -75,6 +75,7 @@ export class Tries {
     if (sheetsOf(this.session.graph).has(sheet)) return sheet === this.sheet ? address.slice(address.lastIndexOf("!") + 1) : address;
     if (block.leaf === "switch") return partName(block);
     if (block.name === "prompt.pick") return `token ${i}`;
+    if (block.name === "probs") return quoted(this.session.label("vocab_out", j));
     return block.rows * block.cols === 1 ? block.name : cellName(block, i, j);
   }
 
