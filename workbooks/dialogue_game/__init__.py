@@ -58,8 +58,8 @@ STORY = Story(
         "‘Cefa’. A player who says an absurd word loses (perde).",
         "Why it matters: the rules are known exactly. So you can say what a part of the model "
         "does, and not only where this part looks.",
-        "One head decides between the words Tarso and vice. This head looks at the verb, because "
-        "layer 0 has already copied the caller's name there.",
+        "Head 1.2 decides between Tarso and vice. When Pietro calls, it looks at the verb: head 0.0 "
+        "has copied the caller’s name there.",
     ],
     examples=(PROMPT, "<BOS> Pietro chiama", "<BOS> 3 chiama Paolo"),
     look=[
