@@ -1,5 +1,6 @@
 """Sentences: texts of formulas, translated as a whole, whose parts in braces are live."""
 
+from collections.abc import Iterator
 from functools import reduce
 from string import Formatter
 from typing import Any
@@ -18,6 +19,15 @@ def sentence(text: str, /, **live: Any) -> Expression:
     """
     parts: list[Any] = []
     for literal, name, _, _ in Formatter().parse(translated(text)):
-        parts += [literal[k : k + LITERAL] for k in range(0, len(literal), LITERAL)]
+        parts += _pieces(literal)
         parts += [live[name]] if name else []
     return reduce(lambda a, b: a & b, map(expression, parts))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text in pieces that a formula can hold, cut after a full stop where there is one."""
+    while text:
+        stop = text.rfind(". ", 0, LITERAL) + len(". ") if len(text) > LITERAL else 0
+        end = stop if stop >= len(". ") else LITERAL
+        yield text[:end]
+        text = text[end:]

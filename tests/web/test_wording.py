@@ -15,7 +15,7 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.web import data, sheets, wording
 
 OF_A_WORKBOOK = re.compile(
-    r"\bon (Play|Switches|Machine)\b|\bF9 down|\bblue number|of this workbook"
+    r"\b[Oo]n (Play|Switches|Machine)\b|\bF9 down|\bblue number|of this workbook"
 )
 
 OF_A_PROGRAM = re.compile(r"Excel|in LibreOffice|Unprotect|\bRibbon\b|\bUnhide\b")
