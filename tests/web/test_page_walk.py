@@ -1,5 +1,6 @@
 """Whatever a person does on a page, one thing after another: its values are those of an engine that
-was given the state's edits and nothing else, and so are the baseline's."""
+was given the state's edits and nothing else, and so are the baseline's. Ranges are pasted, and every
+second kept link has a lesson."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -23,22 +24,12 @@ from cellformer.exporters.model.model_book import ModelBook
 pytestmark = [pytest.mark.usefixtures("node"), pytest.mark.slow]
 
 N_ACTIONS = 200
-MODELS = ("thin-dialogue-game", "cat-sat", "golden-llama", "nudge-mixtral", "text-sentence")
+MODELS = ("thin-dialogue-game", "cat-sat", "golden-llama", "golden-mamba")
+MODELS += ("nudge-mixtral", "text-sentence")
 KINDS = (
     *("say", "say", "delete", "next", "next", "pick", "look", "switch", "dial", "weight"),
-    *(
-        "activation",
-        "unset",
-        "undo",
-        "undo",
-        "redo",
-        "keep",
-        "open",
-        "link",
-        "reset",
-        "range",
-        "range",
-    ),
+    *("activation", "unset", "undo", "undo", "redo", "keep", "open", "link", "reset"),
+    *("range", "range"),
 )
 DIALS: dict[str, tuple[Any, ...]] = {
     "choose": ("greedy", "sampled"),

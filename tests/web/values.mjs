@@ -98,7 +98,8 @@ const ACTIONS = {
   keep: async (session) => {
     let bytes = null;
     if (session.live.edits().every(({ block }) => block.place)) bytes = await page.savedWorkbook(page.workbook, session.graph, session.live);
-    page.kept.push({ bytes, link: page.linkOf(session.edits, session.data.fingerprint), edits: named(session.live.edits()) });
+    const lesson = page.kept.length % 2 ? { task: "a & b ~c", word: 1, edits: session.changes.length, text: session.textState(), stops: [0] } : null;
+    page.kept.push({ bytes, lesson, link: page.linkOf(session.edits, session.data.fingerprint, lesson), edits: named(session.live.edits()) });
   },
   open: async (session, k) => {
     const kept = page.kept.filter(({ bytes }) => bytes);
@@ -109,11 +110,12 @@ const ACTIONS = {
   },
   link: (session, k) => {
     if (!page.kept.length) return;
-    const { link, edits } = page.kept[k % page.kept.length];
+    const { link, lesson, edits } = page.kept[k % page.kept.length];
     globalThis.location.hash = `#${link}`;
     session.linked = "";
     session.openLink();
     if (link) agrees(session, edits, "the link");
+    if (link && JSON.stringify(session.lesson) !== JSON.stringify(lesson)) throw new Error(`the link has the lesson ${JSON.stringify(session.lesson)}`);
   },
 };
 
