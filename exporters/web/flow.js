@@ -45,7 +45,7 @@ class Flow {
     const [first, ...more] = session.data.about;
     this.examples = element("p", { class: "flow-examples" }, "Examples: ", ...session.data.examples.map((/** @type {string} */ text) => element("button", { type: "button", onclick: () => session.say(text) }, text)));
     this.examples.hidden = this.examples.childElementCount < 2;
-    container.append(element("h2", {}, "Follow the word"), element("p", {}, first), this.examples, more.length ? element("details", {}, element("summary", {}, "More about this model"), element("p", {}, more.join(" "))) : "", this.legend, this.picture, element("div", { class: "flow-bar" }, this.player, this.pace), this.told, this.buttons);
+    container.append(element("h2", {}, "Follow the word"), element("p", {}, first), this.examples, more.length ? element("details", { open: innerWidth > 1000 }, element("summary", {}, "More about this model"), element("p", {}, more.join(" "))) : "", this.legend, this.picture, element("div", { class: "flow-bar" }, this.player, this.pace), this.told, this.buttons);
     const five = element("section", { class: "five", "aria-label": "A head in five steps" });
     container.append(five);
     this.steps = new HeadSteps(session, five, () => this.focusPart());

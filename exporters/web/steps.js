@@ -74,7 +74,7 @@ export class HeadSteps {
     if (!head) return this.hide();
     this.part = whole;
     const part = atMainPlace(whole);
-    const { title, sentence, rows, isPlain } = this.step(head, part);
+    const { title, sentence, rows, isPlain } = this.step(head, part, whole);
     this.title.textContent = `${part.name[0].toUpperCase()}${part.name.slice(1)}, step ${this.at + 1} of 5: ${title}`;
     this.sentence.textContent = sentence;
     const sizes = rows[rows.length - 1].cells.map(({ size }) => size);
@@ -97,8 +97,8 @@ export class HeadSteps {
       element("span", {}, name), element("b", {}, text));
   }
 
-  /** @param {Head} head @param {Part} part @returns {HeadStep} */
-  step(head, part) {
+  /** @param {Head} head @param {Part} part at one word @param {Part} whole @returns {HeadStep} */
+  step(head, part, whole) {
     const { session } = this;
     const row = part.ribbons[0].to;
     const most = part.ribbons.reduce((a, b) => (b.share > a.share ? b : a));
@@ -147,14 +147,22 @@ export class HeadSteps {
         isPlain: false,
       };
     }
+    return this.output(part, whole, looking, (of) => words(head.result, of, brief));
+  }
+
+  /** The last step. @param {Part} part at one word @param {Part} whole @param {string} looking
+   * @param {(of: (k: number) => number) => Shown[]} cells @returns {HeadStep} */
+  output(part, whole, looking, cells) {
+    const { session } = this;
     const answer = quoted(session.label("vocab_out", this.word()));
     const of = (/** @type {{adds: number, later: number}} */ each) => (Math.abs(part.adds) < Math.abs(part.later) ? each.later : each.adds);
     const best = part.ribbons.reduce((a, b) => (of(b) > of(a) ? b : a));
+    const inAll = Math.abs(whole.later - part.later) > 1e-6 ? ` At all words, the head ${givesTo(whole, answer)}.` : "";
     const from = of(best) > 0 ? ` ${quoted(session.label(best.axis, best.at))} alone adds ${brief(of(best))}.` : "";
     return {
       title: "output",
-      sentence: `The sum of these values is written to the stream of ${looking}. It ${givesTo(part, answer)}.${from}`,
-      rows: [{ name: `to the logit of ${answer}, from`, cells: words(head.result, (k) => of(part.ribbons[k]), brief) }],
+      sentence: `The sum of these values is written to the stream of ${looking}. It ${givesTo(part, answer)}.${from}${inAll}`,
+      rows: [{ name: `to the logit of ${answer}, from`, cells: cells((k) => of(part.ribbons[k])) }],
       isPlain: true,
     };
   }

@@ -25,7 +25,7 @@ from conftest import (
 from on_play import FROM_ROW, ID_ROW
 from thin import thin_game
 
-from cellformer.engine import Graph, Model
+from cellformer.engine import Evaluator, Graph, Model
 from cellformer.engine.cells.batch import CellName, filled
 from cellformer.engine.models.choosing import Sampling
 from cellformer.engine.models.generate import generate, passage
@@ -74,6 +74,17 @@ def test_prompts_of_the_essay() -> None:
 def test_loss_is_at_its_floor() -> None:
     games = game.games(np.random.default_rng(77), 100)
     assert game.loss(MODEL, games) - game.floor(games) < 0.005
+
+
+def test_head_1_2_reads_the_caller_at_the_verb_and_without_head_0_0_at_paolo() -> None:
+    """As Start says."""
+    graph = MODEL.graph(ids_of("<BOS> Pietro chiama Paolo"))
+    live = Evaluator(graph)
+    assert live["blocks.0.attn.h0.pattern"][2].argmax() == 1
+    assert live["blocks.1.attn.h2.pattern"][3].argmax() == 2
+    live.set("blocks.0.attn.h0.switch", 0, 0, 0.0)
+    assert live["blocks.1.attn.h2.pattern"][3].argmax() == 3
+    assert live["logits"][3].argmax() == game.ID["Tarso"]
 
 
 def probabilities(games: np.ndarray) -> np.ndarray:

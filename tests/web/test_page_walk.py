@@ -1,6 +1,6 @@
 """Whatever a person does on a page, one thing after another: its values are those of an engine that
-was given the state's edits and nothing else, and so are the baseline's. Ranges are pasted, and every
-second kept link has a lesson."""
+was given the state's edits and nothing else, and so are the baseline's. Ranges are pasted, and
+every second kept link has a lesson."""
 
 from collections.abc import Callable, Iterator
 from functools import cache

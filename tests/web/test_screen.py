@@ -142,7 +142,8 @@ def test_a_head_that_acts_through_later_layers_opens_where_it_does(play: Play) -
     assert "‘chiama’ gives ‘Pietro’ 99.1 % of its attention" in shares[0]
     assert output[0] == (
         "The sum of these values is written to the stream of ‘chiama’. It adds 4.482 to the logit "
-        "of ‘Tarso’ through later layers. ‘Pietro’ alone adds 4.496."
+        "of ‘Tarso’ through later layers. ‘Pietro’ alone adds 4.496. At all words, the head takes "
+        "0.372 from the logit of ‘Tarso’, and adds 5.758 to it through later layers."
     )
 
 

@@ -59,7 +59,7 @@ STORY = Story(
         "Why it matters: the rules are known exactly. So you can say what a part of the model "
         "does, and not only where this part looks.",
         "Head 1.2 decides between Tarso and vice. When Pietro calls, it looks at the verb: head 0.0 "
-        "has copied the caller’s name there.",
+        "has copied the caller’s name there. Without head 0.0, it looks at Paolo instead.",
     ],
     examples=(PROMPT, "<BOS> Pietro chiama", "<BOS> 3 chiama Paolo"),
     look=[
