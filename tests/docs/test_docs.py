@@ -28,7 +28,6 @@ PRINTED = {  # a line of each example's output
     "change_a_weight": "mat      0.312 -> 0.189",
     "generate_text": "chiama",
     "talk_in_a_template": "<|user|>What is the capital of France?<|end|>",
-    "learn_from_a_reward": "beta 0.02: 100% right, variety 0.1, DC",
     "make_a_wish": "now it says Cefa",
     "patch_a_caller": "blocks.0.attn.h0.result at chiama: 48.1%, the gradient says 8.9%",
     "read_the_depth": "after blocks.1.resid_mid   Tarso    0.999",

@@ -15,7 +15,7 @@ SETTINGS = (("balanced", 0.02), ("balanced", 0.2), ("ends with a credit", 0.5))
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    found: ModuleType = script("learn_from_a_reward", "examples")
+    found: ModuleType = script("learn_from_a_reward", "benchmarks")
     return found
 
 

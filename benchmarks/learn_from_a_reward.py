@@ -149,9 +149,16 @@ def measured(weights: Weights) -> Measured:
     return Measured(right, variety, "".join("DC."[i] for i in ids[p.argmax()]).rstrip("."))
 
 
-start = imitator(0)
-print(f"before: {measured(start).right:.0%} right")
-for penalty in (0.02, 0.5):
-    steps = list(learn(start, random_numbers(0), "balanced", penalty))
-    right, variety, favourite = measured(steps[-1][2])
-    print(f"beta {penalty}: {right:.0%} right, variety {variety:.1f}, {favourite}")
+def main() -> None:
+    """The table of benchmarks/README.md."""
+    for seed in range(3):
+        start = imitator(seed)
+        print(f"seed {seed}, before: {measured(start).right:.1%} right")
+        for penalty in (0.02, 0.2, 0.5):
+            *_, last = learn(start, random_numbers(seed), "balanced", penalty)
+            right, variety, favourite = measured(last[2])
+            print(f"beta {penalty}: {right:.1%} right, entropy {variety:.2f}, {favourite}")
+
+
+if __name__ == "__main__":
+    main()
