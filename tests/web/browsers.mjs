@@ -1,6 +1,7 @@
-// Pages opened from disk in a browser: what it complains of or asks for, and all values, at first and
-// after edits. Called by test_page_values.py.
-import { writeFile } from "node:fs/promises";
+// Pages in two browsers. Opened from disk: what the browser complains of or asks for, and all values, at
+// first and after edits. In a frame of another page: what works. Called by test_page_values.py and test_screen.py.
+import { readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { chromium } from "./chromium.mjs";
@@ -39,6 +40,37 @@ export async function open(path, edits, target) {
   }
   await page.close();
   return { wrong, took, asked: asked.filter((url) => url !== pathToFileURL(path).href && !url.startsWith("data:")) };
+}
+
+/** Opens a page in a frame under a sub path of a host, touches something there, and reads a text before and after.
+ * The frame has an address (`src`), or none (`srcdoc`, `blob`); a sandbox if `sandbox` says what is allowed. */
+export async function framed(path, touched, read, { kind, sandbox, policy } = {}) {
+  const html = await readFile(path, "utf8");
+  const host = createServer(({ url }, answer) => {
+    const isFrame = url.includes("page.html");
+    answer.writeHead(200, { "Content-Type": "text/html; charset=utf-8", ...(isFrame && policy && { "Content-Security-Policy": policy }) });
+    answer.end(isFrame ? html : "<!doctype html><link rel=icon href=data:,><body>");
+  });
+  await new Promise((done) => host.listen(0, "127.0.0.1", done));
+  const [page, errors] = [await browser.newPage(), []];
+  page.on("pageerror", (error) => errors.push(String(error.stack ?? error)));
+  await page.goto(`http://127.0.0.1:${host.address().port}/course/week%203/`);
+  await page.evaluate(([html, kind, sandbox]) => {
+    const frame = Object.assign(document.createElement("iframe"), { width: 1200, height: 700 });
+    if (sandbox) frame.setAttribute("sandbox", sandbox);
+    if (kind === "srcdoc") frame.srcdoc = html;
+    else frame.src = kind === "blob" ? URL.createObjectURL(new Blob([html], { type: "text/html" })) : "a/page.html";
+    document.body.append(frame);
+  }, [html, kind, sandbox]);
+  const frame = await (await page.waitForSelector("iframe")).contentFrame();
+  await frame.waitForFunction(() => document.body?.dataset.view, ...waiting);
+  const said = () => frame.evaluate((selector) => document.querySelector(selector).innerText, read);
+  const texts = [await said()];
+  await frame.click(touched);
+  texts.push(await said());
+  await page.close();
+  host.close();
+  return { texts, errors };
 }
 
 // In the page: its own script computes everything from wrong values, then with edits.

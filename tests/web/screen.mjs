@@ -89,34 +89,6 @@ function coloursOfPictures() {
   return new Set(pictures.flatMap((canvas) => [...new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)])).size;
 }
 
-/** Opens a page in a frame under a sub path, touches something there, and reads a text before and after.
- * The frame has an address (`src`), or none (`srcdoc`, `blob`); a sandbox if `sandbox` says what is allowed. */
-export function framed(program, path, touched, read, { kind, sandbox, policy } = {}) {
-  return withPage(program, { viewport: { width: 1366, height: 768 } }, async (page) => {
-    const errors = [];
-    const html = readFileSync(path, "utf8");
-    page.on("pageerror", (error) => errors.push(String(error.stack)));
-    await page.route("**/*", (route) => {
-      const isFrame = route.request().url().includes("page.html");
-      return route.fulfill({ contentType: "text/html", body: isFrame ? html : "<body>", headers: isFrame && policy ? { "Content-Security-Policy": policy } : {} });
-    });
-    await page.goto("http://host.test/course/week%203/");
-    await page.evaluate(({ html, kind, sandbox }) => {
-      const frame = Object.assign(document.createElement("iframe"), { width: 1200, height: 700 });
-      if (sandbox) frame.setAttribute("sandbox", sandbox);
-      if (kind === "srcdoc") frame.srcdoc = html;
-      else frame.src = kind === "blob" ? URL.createObjectURL(new Blob([html], { type: "text/html" })) : "a/page.html";
-      document.body.append(frame);
-    }, { html, kind, sandbox });
-    const frame = await (await page.waitForSelector("iframe")).contentFrame();
-    await frame.waitForFunction(() => document.body?.dataset.view);
-    const texts = [await frame.innerText(read)];
-    await frame.click(touched);
-    texts.push(await frame.innerText(read));
-    return { texts, errors };
-  });
-}
-
 /** What a page says to its reader on a host that forbids its script. */
 export function forbidden(program, path) {
   return withPage(program, {}, async (page) => {

@@ -311,12 +311,22 @@ FRAMES: dict[str, dict[str, str]] = {
 }
 
 
+BROWSERS = [pytest.param(name, marks=pytest.mark.office) for name in ("chromium", "firefox")]
+
+
+@pytest.fixture(scope="module", params=BROWSERS)
+def in_browser(request: pytest.FixtureRequest) -> None:
+    call("browsers.mjs", "begin", request.param, request.getfixturevalue(request.param))
+
+
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=list(FRAMES))
-def test_a_page_works_in_each_frame(chromium: str, tmp_path: Path, frame: dict[str, str]) -> None:
+def test_a_page_works_in_each_frame(
+    in_browser: None, tmp_path: Path, frame: dict[str, str]
+) -> None:
     path = tmp_path / "page.html"
     write(default_book("cat-sat"), path)
     touched = "[data-part='blocks.0.attn.h0']"
-    found = call("screen.mjs", "framed", chromium, str(path), touched, "#ledger", frame)
+    found = call("browsers.mjs", "framed", str(path), touched, "#ledger", frame)
     assert found["errors"] == []
     before, after = found["texts"]
     assert before.startswith("As built") and after.startswith("1 edit: head 0.0 off")
