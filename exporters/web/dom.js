@@ -58,7 +58,7 @@ export function percent(share) {
 
 /** A whole number with separators. @param {number} n */
 export function grouped(n) {
-  return n.toLocaleString("en-US");
+  return String(n).replace(/\B(?=(\d{3})+$)/g, ","); // toLocaleString loads data for 10 ms
 }
 
 /** A number with about three digits. @param {any} x */

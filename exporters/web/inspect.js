@@ -1,7 +1,7 @@
 // Looking inside: the numbers of a block, and one cell with its formula, what enters it, and what
 // reads it.
 
-import { byId, element } from "./dom.js";
+import { byId, element, grouped } from "./dom.js";
 import { decimals, inBlock } from "./format.js";
 import { Grid } from "./grid.js";
 import { shortened } from "./outside.js";
@@ -31,7 +31,7 @@ const AXES = {
 };
 /** A number of things: `1 row`, `16 words of the vocabulary`. @param {number} n @param {string} things */
 function numbered(n, things) {
-  return `${n.toLocaleString("en-US")} ${n === 1 ? things.replace(/s\b/, "") : things}`;
+  return `${grouped(n)} ${n === 1 ? things.replace(/s\b/, "") : things}`;
 }
 
 /** A value in words. @param {any} value */

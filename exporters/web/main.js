@@ -51,17 +51,20 @@ function splitTitle(title) {
   return at < 0 ? [title, ""] : [title.slice(0, at), title.slice(at + 2)];
 }
 
-/** Buttons for the views of the book. @param {{id: string, text: string}[]} views @param {() => void} told */
+/** Buttons for the views of the book. @param {{id: string, text: string}[]} views @param {() => void} told after the first */
 function switcher(views, told) {
-  const show = (/** @type {string} */ id) => {
+  const open = (/** @type {string} */ id) => {
     for (const view of views) byId(view.id).hidden = view.id !== id;
     for (const button of buttons) button.setAttribute("aria-pressed", String(button.value === id));
     document.body.dataset.view = id;
+  };
+  const show = (/** @type {string} */ id) => {
+    open(id);
     told();
   };
   const buttons = views.map(({ id, text }) => element("button", { type: "button", value: id, onclick: () => show(id) }, text));
   if (views.length > 1) byId("views").append(...buttons);
-  if (views.length) show(views[0].id);
+  if (views.length) open(views[0].id);
   return show;
 }
 

@@ -42,6 +42,7 @@ export class Machine {
     this.narrow = 0;
     this.most = 1;
     this.asked = false;
+    this.isDrawn = false;
     /** What the pictures show: see overlays.js. */ this.shows = "numbers";
     new ResizeObserver(() => this.resized()).observe(container);
     session.subscribe(() => this.ask());
@@ -71,14 +72,16 @@ export class Machine {
     this.ask();
   }
 
-  /** Draws before the next frame. */
+  /** Draws before the next frame; at first after it, so that one sees the answer before the pictures. */
   ask() {
     if (this.asked) return;
     this.asked = true;
-    requestAnimationFrame(() => {
+    const draw = () => {
       this.asked = false;
+      this.isDrawn = true;
       this.draw();
-    });
+    };
+    requestAnimationFrame(this.isDrawn ? draw : () => setTimeout(draw));
   }
 
   /** Makes all elements. */

@@ -85,7 +85,7 @@ class Sheets {
     document.body.classList.toggle("reading", this.aside.hidden);
     this.tries.replaceChildren(...this.page.tried);
     this.cell.here = null;
-    this.page.refresh();
+    this.refresh();
     this.page.restore();
   }
 
