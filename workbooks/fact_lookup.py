@@ -175,15 +175,16 @@ def story(w: Workbook) -> Story:
             "‘Michael’ and ‘Jordan’. If the vector has both names,",
             "the cell writes ‘basketball’ into the vector. An MLP has many such cells side by "
             "side. This workbook is an MLP with weights set by hand.",
-            "A row of the first table is multiplied with the vector. The product is 2 if both "
-            "names are there, and at most 1 for other names. The MLP",
+            "The MLP multiplies a row of the first table with the vector. The "
+            "product is 2 if both names are there, and at most 1 for other names. "
+            "The MLP",
             "adds a bias of -1, and ReLU replaces negative sums by 0. So both names give 1, and "
             "others 0. A column of the second table then writes the fact.",
-            "Why it matters: MLPs hold two thirds of the weights of GPT-3. At the least, an MLP "
-            "can detect that two things are there together.",
+            "Why it matters: MLPs hold two thirds of the weights of GPT-3. An MLP "
+            "can at least detect that two things are there together.",
             "Without the bias, a single name would already write half a fact.",
-            "GPT models use GELU, which cuts smoothly. The cell then writes the fact with 0.84 "
-            "instead of 1, and with -0.16 where no name fits.",
+            "GPT models use GELU, which bends smoothly. The cell then writes the "
+            "fact with 0.84, not 1. If no name fits, the cell writes -0.16.",
         ],
         errata=["The slides describe such a hidden cell, but without a bias."],
         look=[

@@ -107,14 +107,14 @@ ABOUT = [
     "contain such pairs, which are called induction heads.",
     "Why it matters: no weight of the heads knows a word of the vocabulary. The model "
     "learns the next word from the prompt, while it reads the prompt.",
-    "One layer is not enough. Layer 0 notes at each place the word before this place. "
-    "Layer 1 looks for the place whose note is the current word,",
+    "One layer is not enough. At each place, layer 0 notes the previous word. Layer "
+    "1 looks for the place whose note is the current word,",
     "and copies the word at that place. All weights are set by hand, most of them to 0.",
     f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} are ‘token’, "
     f"{PREVIOUS[0]} to {PREVIOUS[-1]} ‘previous’, {NEXT[0]} to {NEXT[-1]} ‘next’, "
     f"{PLACE[0]} to {PLACE[-1]} ‘place’. The order of words is",
-    "the, cat, dog, sat, on. Besides the heads, W_U reads ‘token’ with a bigram table. "
-    "This table gives the usual next word after each word.",
+    "the, cat, dog, sat, on. W_U also reads ‘token’, with a bigram table. This table "
+    "gives the usual next word after each word.",
 ]
 
 

@@ -63,7 +63,7 @@ NOTES = (
     "number of words − n + 1",
     "rows of the table that the text fills",
     "rows with a single example",
-    "with one example, a row predicts the next word with certainty",
+    "a row with one example predicts the next word with certainty",
     "of the n-grams that end in the new text, the share that the table contains",
 )
 
@@ -135,8 +135,8 @@ def of_growth(ws: Composer) -> None:
     ws.text(
         "A bigram table looks up the last word and says which words followed it. Four words say "
         "more about the next word than one word.",
-        "But a table of four words has a row for every possible group of four words. Hardly any "
-        "of these groups were ever read.",
+        "But a table of four words has a row for every possible group of four words. "
+        "The text contains hardly any of these groups.",
     )
     ws.heading("Hamlet's speech (sheet Text)")
     known, counts, n = ws["known"], ws["times"], len(WORDS)
@@ -224,8 +224,8 @@ def story(w: Workbook) -> Story:
             "true even for a very long old text.",
             "Why it matters: a language model must say something sensible after words that "
             "nobody has written before. A table does not contain these words.",
-            "The model must treat new words like similar words. Vectors make this possible. "
-            "Attention finds what matters further back.",
+            "The model must treat new words like similar words. Vectors make this "
+            "possible. Attention finds the important words further back.",
         ],
         look=[
             "The sheet Growth shows the possible rows of a table of n words, the filled rows, "

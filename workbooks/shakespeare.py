@@ -49,8 +49,9 @@ STORY = Story(
         "Why it matters: the model is built like GPT-2. It has three layers of four heads, "
         "vectors of 144 numbers, and a context of 64 characters.",
         "Chatbots have more size, text and training, but they use the same formulas.",
-        "On unseen plays, the model's loss is 1.51 nats per character, like a guess among 4.5 "
-        "characters. nanoGPT's model of this size has a loss of 1.88.",
+        "On unseen plays, the model's loss is 1.51 nats per character, like a guess "
+        "among 4.5 equally likely characters. nanoGPT's model of this size has a "
+        "loss of 1.88.",
         "nanoGPT's large model has a loss of 1.47.",
     ],
     examples=(PROMPT, "My lor", "To be, o"),

@@ -70,7 +70,7 @@ def read_corpus(ws: Composer) -> None:
     """Add the corpus and its pairs, the vocabulary, and the smoothing added to each count."""
     ws.heading(
         "A corpus, read line by line, and its pairs",
-        "Type other words of the vocabulary. Each pair has the same position as its first word.",
+        "Type other words of the vocabulary. Each pair stands at the place of its first word.",
     )
     corpus = ws.typed("corpus", [line.split() for line in LINES], title="corpus")
     n_lines, length = corpus.shape
@@ -240,9 +240,9 @@ def story(w: Workbook) -> Story:
         errata=[
             "The source also adds a vector for each word's position. This workbook leaves this "
             "vector out: without the earlier words, a position says little.",
-            "The source has two misprints. It prints 5025 instead of 50,257 as the number of "
-            "words of GPT-2 small. It prints the word number -24, although the 1 stands at place "
-            "324.",
+            "The source has two misprints. It prints 5025 instead of 50,257 as the "
+            "number of words of GPT-2 small. It prints -24 as a word's number, "
+            "although the word's 1 stands at place 324.",
         ],
         look=[
             "The sheet Bigrams shows a corpus, its pairs of words, and how often each pair occurs.",

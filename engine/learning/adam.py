@@ -30,26 +30,25 @@ def falling(rate: X, step: X, num_steps: X) -> X:
 
 @op(beta="0,0", step="0,0")
 def filled(beta: X, step: X) -> X:
-    """The part of a running mean that gradients have filled by now: it began with 0."""
+    """How much of a running mean comes from gradients so far; the mean began at 0."""
     return 1 - POWER(beta, step)
 
 
 @op(m="i,j", gradient="i,j", beta1="0,0")
 def mean(m: X, gradient: X, beta1: X) -> X:
-    """The running mean of the gradient: where the loss falls on the whole."""
+    """The running mean of the gradient: how the loss usually changes."""
     return beta1 * m + (1 - beta1) * gradient
 
 
 @op(v="i,j", gradient="i,j", beta2="0,0")
 def square(v: X, gradient: X, beta2: X) -> X:
-    """The running mean of the gradient's square: how large it usually is."""
+    """The running mean of the squared gradient: how large the gradient usually is."""
     return beta2 * v + (1 - beta2) * gradient * gradient
 
 
 @op(weight="i,j", m="i,j", v="i,j", lr_t="0,0", filled_m="0,0", filled_v="0,0", eps="0,0")
 def moved(weight: X, m: X, v: X, lr_t: X, filled_m: X, filled_v: X, eps: X) -> X:
-    """The next weight: a step down, as long as the rate where gradients agree, shorter where they
-    do not."""
+    """The next weight, one step downhill: the full rate if gradients agree, less if they do not."""
     return weight - lr_t * (m / filled_m) / (SQRT(v / filled_v) + eps)
 
 

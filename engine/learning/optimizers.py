@@ -44,21 +44,21 @@ def adapts(method: X) -> X:
 
 @op(beta="0,0", step="0,0")
 def missing(beta: X, step: X) -> X:
-    """beta^step: what a running mean still lacks, since it began with 0."""
+    """beta^step: the part that a running mean still lacks (it began with 0)."""
     return POWER(beta, step)
 
 
 @op(rate="0,0", beta1="0,0", missing="0,0", adapts="0,0")
 def pace(rate: X, beta1: X, missing: X, adapts: X) -> X:
-    """The factor of the velocity: the learning rate; for Adam, corrected to make a mean of
+    """The factor of the velocity: the learning rate; for Adam, corrected to give a mean of
     gradients."""
     return rate * (1 - beta1 * adapts) / (1 - missing * adapts)
 
 
 @op(missing="0,0", adapts="0,0")
 def spread(missing: X, adapts: X) -> X:
-    """The factor of the second moment's root: a correction, since it began with 0; 0 except for
-    Adam."""
+    """The factor that corrects the second moment's root, as the moment began with 0; 0 except
+    for Adam."""
     return adapts / SQRT(1 - missing)
 
 
@@ -76,7 +76,7 @@ def pull(decay: X, adapts: X) -> X:
 
 @op(rate="0,0", decay="0,0", adapts="0,0")
 def stays(rate: X, decay: X, adapts: X) -> X:
-    """The factor of the weight itself under Adam's weight decay."""
+    """The factor by which Adam's weight decay multiplies the weight."""
     return 1 - rate * decay * adapts
 
 
@@ -111,7 +111,7 @@ def clipping(totals: Sequence[X], most: X) -> X:
 def velocity(
     velocity: X, gradient: X, kept: X, clipping: X = None, weight: X = None, pull: X = None
 ) -> X:
-    """The part of the velocity that is kept, plus the gradient: where the weight is going."""
+    """The kept part of the velocity, plus the gradient; the weight moves the other way."""
     found = velocity * kept + (gradient if clipping is None else gradient * clipping)
     return found if weight is None else found + weight * pull
 

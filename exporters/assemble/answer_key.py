@@ -32,9 +32,9 @@ A_TEXT = "this is a text: type a number, or a formula that starts with ="
 AN_ERROR = "this formula gives an error: check the cells that it uses, and the sizes of its ranges"
 A_FRACTION = "this is a text: start a fraction with =, for example =2/6"
 TYPED_AS = {
-    rule.MINUS: "a text; if you use the minus sign of the keyboard: {said}",
-    rule.WITH_COMMA: "a text; if you type a point, not a comma: {said}",
-    rule.AS_TEXT: "a text; if you type a number: {said}",
+    rule.MINUS: "you typed a text; with the minus sign of the keyboard: {said}",
+    rule.WITH_COMMA: "you typed a text; with a point, not a comma: {said}",
+    rule.AS_TEXT: "you typed a text; as a number: {said}",
 }
 RIGHT = "right"
 ROUNDED = "right, but rounded; other cells use all decimals"

@@ -46,7 +46,7 @@ from cellformer.exporters.compose.ranges import FRACTION, Range, of_formulas, of
 from cellformer.exporters.compose.sentences import sentence
 
 SHEET = "Digest"
-PURPOSE = "the sums of every range of formulas, compared with the results of this program"
+PURPOSE = "for every range of formulas: the sums as built, and the sums in this program"
 AFTER = "Built"
 CHECK = "Check"  # the sheet with what is to be known of it
 # the row of the verdict, here and on Start; below it how many ranges differ, the first, the largest
@@ -81,9 +81,7 @@ EDITED = (
 )
 MOVES = "The model is learning now. Choose ‘start’, and this line checks your program again."
 KEPT = "nobody typed over a formula"
-KEPT_LARGE = (
-    "nobody typed over a formula (for this size, only Excel and LibreOffice can check this)"
-)
+KEPT_LARGE = "nobody typed over a formula (only Excel and LibreOffice can check so many formulas)"
 NOT_CHECKED = "this program cannot compute ISFORMULA, so formulas are not checked"
 COMPUTED = "this program can compute every function of the workbook"
 ANEW = "To recompute all: Ctrl+Alt+F9 in Excel, Ctrl+Shift+F9 in LibreOffice."

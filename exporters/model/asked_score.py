@@ -28,9 +28,9 @@ SIDES = ("query", "key", "rival")
 DIALS = (
     ("layer", "Layer of the head, counted from 0."),
     ("head", "Number of the head in the layer, counted from 0."),
-    ("query at", "Position of the token with the query, from 0."),
-    ("key at", "Position of a token with a key, from 0."),
-    ("rival key", "Position of a second token with a key, to compare."),
+    ("query at", "Position of the query’s token, from 0."),
+    ("key at", "Position of the key’s token, from 0."),
+    ("rival key", "Position of the rival key’s token, to compare."),
 )
 ONE_HEAD = (
     "The sheet shows only this head. The parts of all {n} heads would need {m:,} formulas. "

@@ -104,8 +104,7 @@ class Choice:
         self.layer, self.head, self.word = (cell.fixed for cell in cells.cells)
         if len(layers) < self.book.model.spec.n_layers:
             text = worded(
-                "The other layers of the model have no such heads, or would make a formula too "
-                "long."
+                "The other layers have no such heads, or their formula would be too long."
             )
             self.page.sheet.notes[TOP, OWN] = text
         numbers = (layers, range(self.per_layer), range(self.n_tokens))
@@ -126,7 +125,11 @@ class Choice:
             _place(self.word, self.n_tokens),
         ]
         row = self.workings.rows(
-            3, "chosen layer, head, word (from 1; 0: invalid), and the head’s number among all"
+            3,
+            (
+                "chosen layer, head and word (from 1; 0: invalid), and the head’s "
+                "number among all heads"
+            ),
         )
         self.valid = self.page.show("valid", (row, OWN), lambda k, _: found[k], "id", (3, 1))
         layer, head, word = self.valid.cells
@@ -140,7 +143,9 @@ class Choice:
         good = (
             self.if_chosen(head),
             self.if_chosen(check),
-            sentence("the query comes from the word ‘{word}’ (first word: 0)", word=self.own_text),
+            sentence(
+                "the query comes from the word ‘{word}’ (count words from 0)", word=self.own_text
+            ),
         )
         lines = (
             ("‘{typed}’ is not a layer with heads: type {which}.", _listed(self.layers)),
@@ -162,7 +167,7 @@ class Choice:
         """Add the places of the words that are shown, and their texts, as heads of columns."""
         page, row = (
             self.page,
-            self.workings.rows(1, "most words that this word can read, including itself"),
+            self.workings.rows(1, "how many words this word can read at most, with itself"),
         )
         sees = [step.product.mask.window or self.n_tokens for step in self.heads]
         each = [expression(n) for n in sees]
@@ -170,7 +175,7 @@ class Choice:
         self.window = page.show("window", (row, OWN), self.if_chosen(window), "id")
         if not self.all_fit:
             self._rank()
-        row, shape = self.workings.rows(1, "numbers of the shown words, from 0"), (1, self.n_words)
+        row, shape = self.workings.rows(1, "places of the shown words, from 0"), (1, self.n_words)
         self.at = page.show("places", (row, WORDS), self._nth, "id", shape).cells
         page.sheet.heights[HEADS - 1] = GAP
         own = self.if_chosen(sentence("query of ‘{word}’", word=self.own_text))
@@ -233,9 +238,7 @@ class Choice:
             score = self.scores_left[k]
             return IF(score == "", 0, EXP(score - largest))
 
-        return self._of_every(
-            "exp_left", "e to the power of scores of words not shown", exponential
-        )
+        return self._of_every("exp_left", "e^(score) of each word that is not shown", exponential)
 
     def _of_every(self, name: str, label: str, cell: Callable[[int], Expression]) -> Area:
         """A number for every word of the sentence, in a row or a column, as values lie."""

@@ -20,7 +20,7 @@ TEXT, EMPTY, ERROR = "a text", "empty", "an error"  # what stands where a number
 AS_0 = {
     TEXT: "a text: counts as 0",
     EMPTY: "empty: counts as 0",
-    ERROR: "an error: results that use it count as 0",
+    ERROR: "an error: results that use the cell count as 0",
 }
 DIGITS = 15  # of a number that is read as a text
 

@@ -130,7 +130,7 @@ TERMS = (
     ),
     Term(
         "key",
-        "The vector that a token offers. The model compares each key with queries.",
+        "The vector that says what a token offers. The model compares each key with queries.",
         ("k",),
         ("K",),
     ),
@@ -191,14 +191,14 @@ TERMS = (
     ),
     Term(
         "pattern",
-        "The attention weights of a head. A row shows how much one token reads from each. Its "
-        "sum is 100 %.",
+        "The attention weights of a head. A row shows how much one token reads from "
+        "each token. A row sums to 100 %.",
         ("pattern",),
     ),
     Term(
         "position",
-        "The place of a token in the sentence, counted from 0. On Play, you choose the token "
-        "that sheets show.",
+        "The place of a token in the sentence, counted from 0. On Play, you choose "
+        "which token the sheets show.",
         ("position", "pos_embed"),
     ),
     Term("principal component", "The direction in which a cloud of points is widest.", ("Words",)),
@@ -216,7 +216,10 @@ TERMS = (
     ),
     Term(
         "query",
-        "The vector of what a token looks for. The model compares the query with every key.",
+        (
+            "The vector that says what a token looks for. The model compares the "
+            "query with every key."
+        ),
         ("q",),
         ("Q",),
     ),
@@ -247,7 +250,7 @@ TERMS = (
     ),
     Term(
         "scale",
-        "The scores are multiplied by this number, so that long lists do not give large scores.",
+        "This number multiplies the scores, so that long vectors do not give large scores.",
         ("scale",),
     ),
     Term(

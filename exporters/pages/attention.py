@@ -123,7 +123,7 @@ class _Sheet:
         if d > few:
             more = worded("{n} more numbers are below", n=d - few)
             self.sheet.put(self.row + few - 1, LABELS, more, "row label")
-            label = worded("{name}: numbers from number {few} on", name=worded(name), few=few)
+            label = worded("{name}: all numbers from {few} on", name=worded(name), few=few)
             at = self.choice.workings.rows(d - few, label), col
             below = self.page.show(
                 f"{name}_below", at, lambda j, c: cell(j + few, c), style, (d - few, n)

@@ -57,7 +57,10 @@ LINES = (
     ("lead", "the target’s logit minus the rival’s logit, for the prompt as built"),
     ("predicted lead", "a prediction of the lead: the lead minus the values of the cut edges"),
     ("exact lead", "the lead with these cuts, when the sheet Cut computes all later parts again"),
-    ("largest gap", "difference of a node’s value and the sum of its inputs, caused by rounding"),
+    (
+        "largest gap",
+        ("difference between a node’s value and the sum of its inputs, caused by rounding"),
+    ),
 )
 OF_EACH = (
     "‘real’ means the lead when everything after the edge is computed again. This number is a "

@@ -183,7 +183,7 @@ def _weights(book: ModelBook, page: Composer) -> Questions | None:
         value = MIN(x) if k else MAX(x)
         said = MATCH(value, x, 0) - 1
         told = sentence(
-            "the stream’s number {n} is {value}, so the score changes by {change}",
+            "number {n} of the stream is {value}, so the score changes by {change}",
             n=said,
             value=rounded(value, 3),
             change=rounded(BY * value, 3),

@@ -36,7 +36,7 @@ from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Hidden attention"
-PURPOSE = "the attention hidden in a recurrence: how much each token reads of earlier tokens"
+PURPOSE = "the attention hidden in a recurrence: how much each token reads from earlier tokens"
 AFTER = "Heads"
 ASKED, USED, WEIGHTS, READ = "hidden.asked", "hidden.used", "hidden.weights", "hidden.read"
 GAP = "hidden.gap"

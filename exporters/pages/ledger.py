@@ -389,7 +389,7 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
         worded("{sheet}: lines were deleted or typed over: undo (Ctrl+Z)", sheet=SHEET),
     )
     over, missing = (_of_digest(book, rows) for rows in (digest.TYPED_OVER, digest.FUNCTIONS))
-    undo = sentence("a formula was typed over in {cell}: undo (Ctrl+Z)", cell=over)
+    undo = sentence("the formula in {cell} was typed over: undo (Ctrl+Z)", cell=over)
     top, end, _ = parts[0]
     moved = IFERROR(SUM(sheet[top:end, COUNT].as_range), 1) > 0
     first = undo & IF(IFERROR(n, 1) == 0, "", " · " & line)

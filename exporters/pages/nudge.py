@@ -34,7 +34,7 @@ AFTER = "Play"
 CONCEPT = "watch it learn"  # on the tour
 LINES = (  # the rate, the loss before and after, and by how much it fell
     ("learning rate", "each weight becomes weight − rate × gradient"),
-    ("loss before", "average surprise of the words that really follow"),
+    ("loss before", "average surprise of the real next words"),
     ("loss after", "the loss again, with the weights after the step"),
     ("loss fell by", "loss before the step − loss after"),
     ("promised", "rate × squared gradients: predicted fall of the loss for a small step"),
@@ -73,11 +73,12 @@ def add(book: ModelBook) -> None:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     text = (
-        "The weights come from training. Training repeats one small step many times. The loss "
-        "measures how much the words that really follow surprise the model. For this sentence "
-        "the loss is {before}. A weight’s gradient says how the loss changes with that weight. "
-        "One step moves every weight a little against its gradient, and the loss becomes "
-        "{after}. See which words the model now predicts better."
+        "The weights come from training. Training repeats one small step many times. "
+        "The loss measures how much the real next words surprise the model. For this "
+        "sentence the loss is {before}. A weight’s gradient says how the loss "
+        "changes with that weight. One step moves every weight a little against its "
+        "gradient, and the loss becomes {after}. See which words the model now "
+        "predicts better."
     )
     before, after = (rounded(book.graph[name][0, 0], 3) for name in (LOSS, LOSS_AFTER))
     return sentence(text, before=before, after=after)

@@ -148,7 +148,7 @@ def _lead(book: ModelBook, page: Composer) -> None:
     sheet.put(
         row,
         LEFT + 1,
-        "difference of the two sentences’ leads: share that the switches recover",
+        "how much of the difference between the two leads the switches recover",
         "note",
     )
     page.cursor = row + 1
@@ -350,7 +350,7 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
         alike=alike,
     )
     return [
-        switched(grid.takes[-k], -t, "the part whose output recovers most"),
+        switched(grid.takes[-k], -t, "the part that changes the lead most"),
         switched(embed, at, "where the words differ"),
         Suggestion(text, (f"{OTHER}.words", at, 0), word, (OTHER_LEAD, 0, 0), alike),
     ]

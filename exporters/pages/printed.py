@@ -30,8 +30,8 @@ def add(book: ModelBook) -> None:
     page = layout.page(book, SHEET)
     page.widths(dict.fromkeys(range(1, 1 + len(COPIES)), 11))
     text = (
-        "Recomputed numbers follow your edits. Orange: the difference is more than rounding "
-        "explains."
+        "Recomputed numbers follow your edits. Orange: rounding alone does not "
+        "explain the difference."
     )
     page.sheet.put(3, 0, text, "note")
     row = 5

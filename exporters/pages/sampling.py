@@ -30,17 +30,17 @@ STEPS = (
     ("choice.before", "sum over all earlier ranks", "step"),
     (
         "choice.kept",
-        "probabilities that top-p and min-p keep; for top-p, the earlier ranks sum to less than "
-        "top-p",
+        "probabilities that top-p and min-p keep; top-p keeps a rank if earlier "
+        "ranks sum to less than top-p",
         "step",
     ),
 )
 ALIKE = (
-    "number of first and last letters shared with the unknown word, minus ¼ for each letter of "
-    "difference in length"
+    "number of first and last letters that the unknown word shares, minus ¼ for each "
+    "letter more or less"
 )
 FEW = 6  # columns
-ROUNDED = "logits, rounded because programs differ in the last digits; the id replaces these digits"
+ROUNDED = "rounded logits; the id replaces the last digits, in which programs differ"
 # the same with a row for every step by which a rank is found that is not laid out
 HALVING = (
     ("choice.top_p", "Number of words with a total probability below top-p, by halving"),

@@ -433,7 +433,7 @@ def _words(book: ModelBook, page: Composer) -> Mapping[str, Area]:
 
 def _nearest(book: ModelBook, page: Composer, top: int, columns: Mapping[str, Area]) -> None:
     """Add the words nearest to the direction, and the words nearest to its opposite."""
-    page.sheet.put(top, 0, "The words nearest to the direction, by the readout", "heading")
+    page.sheet.put(top, 0, "The words that the readout finds nearest to the direction", "heading")
     n = columns["ranks"].shape[0]
     for side, name in enumerate(contrast(book).lists):
         col = 2 * side

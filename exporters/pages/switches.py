@@ -140,7 +140,7 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
     row_of = book.passage.n_prompt - 1
     target = int(book.value("target", 0, 0))
     word = book.labels[book.graph["logits"].axes[1]][target]
-    title = worded("Fall of the logit of ‘{word}’ when only this part is off", word=word)
+    title = worded("How much the logit of ‘{word}’ falls when only this part is off", word=word)
     sheet.put(GRID_ROW - 3, left, title, "heading")
     after = worded("computed after ‘{built_with}’", built_with=built_with(book.graph))
     sheet.put(GRID_ROW - 2, left + 1, after, "note")

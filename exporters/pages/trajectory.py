@@ -35,7 +35,7 @@ SHARES = (
         "spread in the plane",
         "share of the path’s variance in the plane of these two directions; live",
     ),
-    ("best possible", "share of the first two principal components as built; constant"),
+    ("best possible", "share of variance in first two principal components as built; constant"),
 )
 STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
 

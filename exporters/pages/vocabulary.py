@@ -62,7 +62,7 @@ CAUTION = (
     "The four pictures below show the same words. Their differences say nothing about the words.",
     "The positions are constants. For other words, build the workbook again.",
 )
-TAKEN_OFF = "number of components removed with the mean: 0, 1 or 2 (All-but-the-Top)"
+TAKEN_OFF = "number of components to remove besides the mean: 0, 1 or 2 (All-but-the-Top)"
 LABELS = (  # of the cells to type in: rows down and columns right of the panel, a text, its style
     (1, 0, "direction 1", "row label"),
     (2, 0, "direction 2", "row label"),
@@ -175,7 +175,7 @@ def _panel(page: Composer, maps: Maps) -> None:
     first, second = CHART_COLS
     for at, left, name, text in (
         (CHART_ROWS[0] - 1, first, "plane_share", "share of the words’ spread in this plane"),
-        (CHART_ROWS[0] - 1, second, "shown_share", "share of the two drawn components;"),
+        (CHART_ROWS[0] - 1, second, "shown_share", "share of spread, two drawn components;"),
         (CHART_ROWS[0] - 1, second + 4, "four_share", "along four"),
         (CHART_ROWS[1] - 1, first, "cosine_share", "share of the spread of the words’ directions"),
     ):

@@ -177,12 +177,13 @@ def verdict(asked: AskedScore) -> Expression:
 def explained(book: ModelBook) -> Expression:
     """The text of its stop on the tour."""
     return sentence(
-        "A head looks where its query fits a key. The query and the key are multiplied number by "
-        "number, and the products are added: this sum is the score. The key with the highest "
-        "score gets the most attention. Everything that wrote into the stream before has a part "
-        "in the query and a part in the key. So the score is the sum of a table. Each row of the "
-        "table is a part of the query, and each column is a part of the key. {verdict} Type "
-        "another token, or another head.",
+        "A head looks where its query fits a key. The model multiplies the query and "
+        "the key number by number, and adds the products: this sum is the score. The "
+        "key with the highest score gets the most attention. Every part that wrote "
+        "into the stream before adds a part to the query and a part to the key. So "
+        "the score is the sum of a table. Each row of the table is a part of the "
+        "query, and each column is a part of the key. {verdict} Type another token, "
+        "or another head.",
         verdict=book.shown["why.verdict"].block[0, 0],
     )
 

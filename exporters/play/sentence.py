@@ -171,7 +171,7 @@ def asked(book: ModelBook) -> tuple[str, str]:
         purpose = f"{in_yellow}the sheet ranks the words that fit at a position"
         return purpose, "Type a sentence; the model reads each word with all the others"
     ranked = book.of_words("the sheet ranks the next word", "the sheet ranks the next letter")
-    goes_on = "it continues itself"
+    goes_on = "the model continues it"
     if has_room(book):
         return f"{in_yellow}{goes_on}, and {ranked}", f"Type a sentence; {goes_on}"
     return in_yellow + ranked, f"Type a sentence; {ranked}"

@@ -52,7 +52,9 @@ OF_SOURCE: Lines = (
 )
 OF_CLASSIFIED: Lines = (*OF_ENCODER, ("class", "", "word"))
 LINES = {"next word": OF_LAST_TOKEN, "token class": OF_CLASSIFIED}
-SO_FAR = "The answer so far. Type the id of the next token. The sheet then ranks the token after it"
+SO_FAR = (
+    "The answer so far. Type the id of the next token. The sheet then ranks the tokens that follow"
+)
 NAMED = ("tokens", "attention_mask", "n_prompt")  # blocks whose names the workbook defines
 
 

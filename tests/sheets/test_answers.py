@@ -238,9 +238,9 @@ def test_grade_says_what_the_sheet_says(tmp_path: Path) -> None:
         f"{right:.1g}": FEW,
         f"{-right:.3g}": MISTAKES[answers.SIGN],
         f"{100 * right:.4g}": MISTAKES[answers.LARGE],
-        f"−{right:.3g}": "a text; if you use the minus sign of the keyboard: "
+        f"−{right:.3g}": "you typed a text; with the minus sign of the keyboard: "
         + MISTAKES[answers.SIGN],
-        f"{right:.2f}".replace(".", ","): "a text; if you type a point, not a comma: right",
+        f"{right:.2f}".replace(".", ","): "you typed a text; with a point, not a comma: right",
     }
     sheet, row, col = at(cells[5])
     for text, said in typed.items():

@@ -53,7 +53,7 @@ def put(book: ModelBook, sheets: Any, name: str, i: int, j: int, value: Any) -> 
 
 # what is put where, and what that is said to count as
 BAD = [
-    (f"{HEAD}.W_Q", 1, 0, "#DIV/0!", "an error: results that use it count as 0"),
+    (f"{HEAD}.W_Q", 1, 0, "#DIV/0!", "an error: results that use the cell count as 0"),
     (f"{HEAD}.W_Q", 1, 1, "0,5", "a text: counts as 0"),
     (f"{HEAD}.W_K", 0, 0, None, "empty: counts as 0"),
     (f"{HEAD}.W_K", 0, 1, True, "a truth value: counts as 1"),

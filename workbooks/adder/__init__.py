@@ -97,8 +97,8 @@ def story(w: Workbook) -> Story:
     typed, found = w["typed"], w["sums"]
     return Story(
         title=TITLE,
-        source="Trained for this workbook, only on sums. The contest AdderBoard (2026) asks for the "
-        "smallest model that adds.",
+        source="The model was trained for this workbook, only on sums. The contest "
+        "AdderBoard (2026) asks for the smallest model that adds.",
         about=[
             "A spreadsheet adds with +. Here a transformer adds. Chatbots use the same kind of "
             "language model, with billions of numbers.",

@@ -55,16 +55,17 @@ STORY = Story(
         "and a value from each word's vector.",
         "The query says what the word looks for. The key says how to find the word. The value is "
         "the content that the word hands over.",
-        "Each query is multiplied with the keys of the words so far. Softmax turns these scores "
-        "into shares. The values, weighted by these shares, are added to the vector.",
-        "Why it matters: attention does nothing else. Larger models do the same with more heads, "
-        "more layers and longer vectors.",
+        "The model multiplies each query with the keys of the words so far. Softmax "
+        "turns these scores into shares. The model multiplies the values by these "
+        "shares, and adds all to the vector.",
+        "Why it matters: attention has no other steps. Larger models do the same "
+        "with more heads, more layers and longer vectors.",
     ],
     errata=[
         "The essay computed the example by hand, with some errors. Sheet Printed compares each "
         "of the essay's tables with the formulas.",
-        "The sheet Printed also compares each table with the result of the essay's earlier "
-        "tables. You see where an error begins.",
+        "The sheet Printed also compares each table with a table computed from the "
+        "essay's earlier tables. You see where an error begins.",
         "The essay prints three rows of the embedding. It prints no table that turns the last "
         "vector into scores.",
         "The other numbers were chosen for this workbook. With these numbers, the last vector "

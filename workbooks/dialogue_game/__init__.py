@@ -58,8 +58,9 @@ STORY = Story(
         "‘Cefa’. A player who says an absurd word loses (perde).",
         "Why it matters: the rules are known exactly. So you can say what a part of the model "
         "does, and not only where this part looks.",
-        "Head 1.2 decides between Tarso and vice. When Pietro calls, it looks at the verb: head 0.0 "
-        "has copied the caller’s name there. Without head 0.0, it looks at Paolo instead.",
+        "Head 1.2 decides between Tarso and vice. When Pietro calls, head 1.2 looks "
+        "at the verb: head 0.0 has copied the caller’s name there. Without head 0.0, "
+        "head 1.2 looks at Paolo instead.",
     ],
     examples=(PROMPT, "<BOS> Pietro chiama", "<BOS> 3 chiama Paolo"),
     look=[
@@ -112,8 +113,8 @@ CHOSEN = Chosen(
             "‘{now}’. Both are names of the same leader.",
                    ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
         Suggestion(
-            "Type ‘1’ as the number of components left out. The longest vectors hardly count. "
-            "The map shows {then:.0%} of the spread, not {now:.0%}.",
+            "Type ‘1’ as the number of components left out. The longest vectors then "
+            "hardly count. The map shows {then:.0%} of the spread, not {now:.0%}.",
                    ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
         Suggestion(
             "Type ‘7’ instead of ‘Paolo’ in direction 1. This direction then leads to a number. "

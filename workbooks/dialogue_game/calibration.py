@@ -46,8 +46,8 @@ DIAGONAL = 0.25  # where the chart's ends
 LEFT, RIGHT = 1, 8  # columns: of the first situation; of what stands beside the chart
 STEPS = ("grammar", "logit", "exp", "model")  # columns of a situation
 TEXT = (
-    "A grammar gives each possible next word an exact probability, and 0 to all other words. The "
-    "model saw only games. Does the model give the same numbers?",
+    "A grammar gives an exact probability to each possible next word, and 0 to all "
+    "other words. The model saw only games. Does the model give the same numbers?",
     "In four sentences, several words can follow. At temperature 1 the points lie on the "
     "diagonal. At another temperature they leave the diagonal: the model is then too sure or too "
     "unsure.",
@@ -166,8 +166,8 @@ def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
     live."""
     page.sheet.put(row, RIGHT, "The model always gives a ranking", "heading")
     text = (
-        "The model also gives probabilities after words in an order that no game has. It may "
-        "look sure."
+        "The model also gives probabilities after words in an order that no game "
+        "has. The model may look sure."
     )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at(

@@ -21,7 +21,7 @@ PURPOSE = (
 MAPS = "Embeddings and the Maps, section 4"
 ORDER = "26347158"  # of the eight numbers, the likeliest first, as the essay has it
 TIES = "almost equal: no rule of the game requires these differences of 0.006"
-SCALE = "one coordinate's size has no meaning: scale stream and norm, and nothing changes"
+SCALE = "one coordinate's size has no meaning: if stream and norm grow together, no result changes"
 TARSO = game.ID["Tarso"]
 FOUND = (
     "The essay's layer 0 finds Tarso. Our layer 0 only finds that a leader was called, and says "
@@ -107,8 +107,8 @@ def _maps(book: ModelBook) -> list[Comparison]:
                    "times as long", 3, MAPS),
         Comparison("§4b: share of four components", 0.553, share["four_share"], "again, the long vectors dominate", 3, MAPS),
         Comparison("§4b: share of two components, by cosine", 0.435, share["cosine_share"],
-                   "without vector lengths, the essay's share rises and ours falls: it depended "
-                   "on length", 3, MAPS),
+                   "without vector lengths, the essay's share rises; ours falls, "
+                   "because it depended on length", 3, MAPS),
     ]  # fmt: skip
 
 

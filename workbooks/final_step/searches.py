@@ -21,8 +21,8 @@ from cellformer.exporters.model.model_book import ModelBook
 
 SHEET = "Two searches"
 PURPOSE = (
-    "the last step of the model and a vector database search in the same way, in two different "
-    "lists"
+    "the model’s last step and a vector database both search in the same way, in two "
+    "different lists"
 )
 ABOUT = (
     "Both searches multiply one vector, the query, with every vector of a list, number by "
@@ -49,7 +49,7 @@ ENCODER = (
     "encoder is a trained network, and its vectors have hundreds of numbers."
 )
 BELT = (
-    "The text that was found becomes part of the sentence (RAG). The model’s own search then "
+    "The found text becomes part of the sentence (RAG). The model’s own search then "
     "begins with a better query."
 )
 NOTHING = "nothing: no text contains a counted word of the question"

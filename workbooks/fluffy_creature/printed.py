@@ -135,9 +135,9 @@ PRINTED = (
         [None] * N, [15.64, 17.79, None, None], [4.48, 20.09, 9.49, None], [0.61, 9.49, 2.12, 0.29],
     ], f"{HEAD}.scores", cell=exponential, follows=exponential_of_printed,
             note=
-                "The sheets first subtract the largest score of a row. The shares stay the same. "
-                "The printed 17.79 for blue on itself is e^2.8785, and neither e^2.875 nor "
-                "e^2.88."),
+                "The sheets first subtract the largest score of a row. The shares "
+                "stay the same. The printed 17.79 for blue on itself is e^2.8785, "
+                "not e^2.875 or e^2.88."),
     Printed(SUMS, [[None], [33.43], [34.06], [12.51]], f"{HEAD}.row_sum",
             cell=exponentials_summed, follows=sum_of_printed, note="Only the sum in the row of forest has the earlier errors."),
     Printed(SHARES, [
@@ -147,17 +147,20 @@ PRINTED = (
             note="The last row repeats two earlier errors, but adds no new error."),
     Printed(MIXED, [[3.00, 1.00], [2.74, 1.53], [2.71, 1.73], [2.62, 1.84]],
             f"{HEAD}.z", follows=mixed_printed,
-            note="Computed from rounded weights. The row of forest also has the earlier errors."),
+            note=(
+                "The notes use rounded weights. The row of forest also repeats the "
+                "earlier errors."
+            )),
     Printed(TERMS, [
         [2.4, 0.1, 0.6, 0.9], [2.192, 0.153, 0.548, 1.377], [2.168, 0.173, 0.542, 1.557],
         [2.096, 0.184, 0.524, 1.656],
     ], "logits", decimals=3, cell=term, follows=term_of_printed,
             note=
-                "Computed from the rounded sums of values. The row of forest also has the "
-                "earlier errors."),
+                "The notes use the rounded sums of values. The row of forest also "
+                "repeats the earlier errors."),
     Printed(SUMMED, [[2.5, 1.5], [2.345, 1.925], [2.341, 2.099], [2.280, 2.180]],
             f"{BLOCK}.attn_out", decimals=3, follows=lambda t, i, j: t[TERMS][i, 2 * j] + t[TERMS][i, 2 * j + 1],
-            note="Sums of the products above, for example 2.192 + 0.153 = 2.345."),
+            note="These sums add the products above, for example 2.192 + 0.153 = 2.345."),
     Printed(WRITES, [[2.5, 1.5], [2.35, 1.93], [2.34, 2.10], [2.28, 2.18]],
             f"{BLOCK}.attn_out", follows=times(MIXED, "W_O"),
             note="The differences of earlier tables continue."),
@@ -206,13 +209,13 @@ PRINTED = (
                 "the code chooses the first of these (0)."),
     Printed(BELOW, [[-1.54, -1.87, 0, -2.02]], "logits", rows=[BLUE], cell=below_largest,
             follows=lambda t, _, j: t[TABLED][BLUE, j] - MAX(t[TABLED][BLUE, :]),
-            note="Computed from the second table of logits."),
+            note="The notes use the second table of logits."),
     Printed(BLUE_EXPS, [[0.21, 0.15, 1.00, 0.13]], "logits", rows=[BLUE], cell=exponential_below,
             follows=lambda t, _, j: EXP(t[BELOW][j]),
-            note="Computed from the second table of logits."),
+            note="The notes use the second table of logits."),
     Printed("blue, by hand: probabilities", [[0.14, 0.10, 0.67, 0.09]], "probs", rows=[BLUE],
             follows=lambda t, _, j: t[BLUE_EXPS][j] / SUM(t[BLUE_EXPS]),
             note=
-                "Computed from the second table of logits. The notes print 1.49 as the sum of "
-                "the exponentials."),
+                "The notes use the second table of logits. The notes print 1.49 as "
+                "the sum of the exponentials."),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from cellformer.workbooks.kv_cache import cost, numbers
 from cellformer.workbooks.kv_cache.cost import BYTES, D_K, GB, GIB, HEADS, LAYERS, TOKENS
 
 TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
-TITLE = "kv-cache: the cost of a conversation in memory and money, with the reason"
+TITLE = "kv-cache: what a conversation costs in memory and money, and why"
 STEPS = ("prefill", "step 1", "step 2", "step 3")
 N_TOKENS = 8  # rows shown: a prompt of up to five tokens, and three more
 PROMPT = 4
@@ -164,11 +164,7 @@ def latents(ws: Composer, sizes: Area) -> None:
     place = ws.rect(saved)
     labels, top = ws.sheet[place.top : place.bottom, 0], row + 4
     series = [Series("GB", labels, saved)]
-    ws.chart(
-        Chart(
-            top, 3, "bar", "GB that are kept for the same text", series, (520, 200), number="#,##0"
-        )
-    )
+    ws.chart(Chart(top, 3, "bar", "GB kept for the same text", series, (520, 200), number="#,##0"))
 
 
 def story(w: Workbook) -> Story:
@@ -224,8 +220,8 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             w["price"][0, cost.OURS],
         ),
         w.suggestion(
-            "Type ‘5’ for a longer prompt. With the cache, step 3 computes {then:.1%} of the "
-            "cells that step 3 computes without the cache, not {now:.1%}.",
+            "Type ‘5’ for a longer prompt. With the cache, step 3 computes "
+            "{then:.1%} of the cells that it needs without the cache, not {now:.1%}.",
             {w["prompt"][0]: 5.0},
             share,
         ),

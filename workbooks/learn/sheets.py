@@ -22,7 +22,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {  # block -> what it is called, what it 
     "optimizer": ("optimizer", "SGD, momentum or Adam", "dial"),
     "rate": ("learning rate", "size of each step"),
     "beta1": ("momentum", "kept share of last direction (SGD: 0)"),
-    "beta2": ("memory of sizes", "Adam: kept share of gradient sizes"),
+    "beta2": ("memory of sizes", "Adam: kept share of past gradient sizes"),
     "epsilon": ("epsilon", "Adam: keeps the divisor above zero"),
     "decay": ("weight decay", "pulls every weight towards 0"),
 }
@@ -43,7 +43,7 @@ RECALCULATIONS = {
     "recalculations": ("recalculations a step", "2 (the sheet How says when to type more)"),
 }
 CLOCK = {
-    "beat": ("beat", "count of groups of recalculations (size: see above)"),
+    "beat": ("beat", "groups of recalculations so far (size: see above)"),
     "phase": ("phase", "number of the recalculation in its beat, from 0"),
     "latch.count": (
         "count",
@@ -274,7 +274,7 @@ def weights(p: Parts) -> None:
         "Weights",
         "the initial weights, and each weight after every step",
         LATCHES,
-        "The sheet Step 1 Forward shows the current weights, in their place of use.",
+        "The sheet Step 1 Forward shows the current weights, where the step uses them.",
     )
     states = {"": "{}", "speed ": "speed.{}", "size ": "size.{}"}
     latches(ws, p.step.updated, ("start",), states, p.labels)
@@ -319,7 +319,7 @@ def small_latches(ws: Composer, told: Mapping[str, str]) -> None:
     for state, heading in told.items():
         ws.heading(heading)
         _sides(ws, {side: g[f"latch.{side}.{state}"] for side in clock.SIDES})
-    ws.heading("Ready: the beat in which all written latches were read")
+    ws.heading("Ready: the beat that read every written latch")
     _sides(ws, {f"{side} beats": g[f"latch.ready.{side}"] for side in clock.SIDES})
     put(ws, g["settled"], ws.cursor + 3, 1, {})
 

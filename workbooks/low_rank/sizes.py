@@ -52,7 +52,7 @@ def fill(ws: Composer) -> None:
         "sums",
         (3, width),
         summed,
-        ["thin: both", "all heads of a layer, full", "all heads of a layer, thin"],
+        ["thin: both", "full: all heads of a layer", "thin: all heads of a layer"],
         style="thousands",
     )
 
@@ -78,7 +78,7 @@ def printed(w: Workbook) -> list[Comparison]:
             "GPT-3: rows of Q, K and value-down in the slides (d_head)", 128, d_head, decimals=0
         ),
         Comparison(
-            "GPT-3: rows of W_E, at its first mention",
+            "GPT-3: rows of W_E, first mention of W_E",
             MISPRINTED,
             sizes[0],
             "the slides print 12,888 here, 12,288 elsewhere. 12,888 gives "
@@ -86,7 +86,7 @@ def printed(w: Workbook) -> list[Comparison]:
             0,
         ),
         Comparison(
-            "GPT-3: columns of W_E, at the embedding of sentences",
+            "GPT-3: columns of W_E, where the slides embed sentences",
             50527,
             sizes[3],
             "the slides print 50,527, but 50,257 in the same sentence: two digits are swapped",

@@ -75,7 +75,10 @@ TICKS = {
     "ready": ("ready", "the beat in which this step finished its writing"),
 }
 NAME = {
-    "write.name": ("name", "place of the new name in the list; -1 brings back the first names"),
+    "write.name": (
+        "name",
+        ("place of the new name in the list; -1 brings back the names at the start"),
+    ),
 }
 FORWARD = {  # the first block of each part of `gpt(token_id, pos_id, keys, values)`
     "tokens": "x = wte[token_id] + wpe[pos_id]: the vector of a letter plus the vector of its place",
@@ -87,7 +90,7 @@ FORWARD = {  # the first block of each part of `gpt(token_id, pos_id, keys, valu
     "resid_final": "logits = linear(x, lm_head), and probs = softmax(logits)",
 }
 DRAWING = {  # the blocks that draw a name
-    f"{WRITES}.start": "start of each letter's probability, on a line from 0 to the sum of all",
+    f"{WRITES}.start": "where each letter's probability starts, on a line from 0 to the sum",
     f"{WRITES}.chance": "the random number of each letter",
     f"{WRITES}.picked": "id of the letter that the random number picks: random.choices",
     f"{WRITES}.length": "number of letters before the first <BOS>",
@@ -420,7 +423,7 @@ def kept(p: Parts) -> None:
     )
     g, states = ws.book.graph, {"": "{}", "m ": "m.{}", "v ": "v.{}"}
     latches(ws, p.step.moved, (*BEGINNINGS, "start"), states, LABELS)
-    ws.heading("Names, as ids: first names of ‘new’ and of ‘trained’, then the kept names")
+    ws.heading("Names, as ids: names at the start for ‘new’ and ‘trained’, then the kept names")
     col = 1
     for title in (*BEGINNINGS, "latch"):
         ws.sheet.put(ws.cursor, col, title, "block")

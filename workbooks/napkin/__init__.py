@@ -133,8 +133,8 @@ LOOK = [
     "a model. The sheet Rule shows the rule of thumb.",
     "The sheet Training compares text, computing (FLOP: sums and products), days and dollars "
     "with the slides. Two figures of the slides are 26 times the result of the rule.",
-    "The sheet Printed shows the sizes, totals and training figures from the sources. Figures "
-    "that differ from ours are marked.",
+    "The sheet Printed shows the sizes, totals and training figures from the "
+    "sources. The sheet marks figures that differ from ours.",
 ]
 
 
@@ -161,8 +161,9 @@ def story(w: Workbook, rows: Rows) -> Story:
             "table of words is a large part.",
             f"For attention and MLPs alone, the rule gives {w.now(small.r_layers):.2%} of the "
             "weights, even in GPT-2 small.",
-            "GPT-1 has 117 million weights, as the slides say. People long gave the same number "
-            "for GPT-2 small. In fact, GPT-2 small has 124 million.",
+            "GPT-1 has 117 million weights, as the slides say. For years, people "
+            "gave the same number for GPT-2 small. In fact, GPT-2 small has 124 "
+            "million.",
             "DeepSeek V3 follows other rules. Its queries, keys and values pass through low "
             "ranks, and its heads are wider than d_model / n_heads.",
             "In 58 of the 61 layers of DeepSeek V3, 256 experts replace the MLP. Each token uses "
@@ -184,8 +185,9 @@ def story(w: Workbook, rows: Rows) -> Story:
                 small.millions,
             ),
             w.suggestion(
-                "Type ‘8’, for 8 experts instead of 256: {then:.1f} of {now:.0f} billion weights "
-                "are left. Each token uses 8 experts, so about this number of weights.",
+                "Type ‘8’, for 8 experts instead of 256: {then:.1f} of {now:.0f} "
+                "billion weights are left. Each token uses 8 experts, so it uses "
+                "about this many weights.",
                 {deep.routed: 8.0},
                 deep.billions,
             ),

@@ -47,8 +47,8 @@ STORY = Story(
         "places. The deciding word stands further back, at different distances.",
         "A small model, with one layer and two heads, was trained on twenty sentences. At ‘New’, "
         "a head looks back at ‘state’, or at ‘Empire’ and ‘Building’.",
-        "The head adds the information from these words to the vector of ‘New’. So ‘New’ can "
-        "lead to different words, or to four words with fair shares.",
+        "The head adds the information from these words to the vector of ‘New’. So "
+        "‘New’ can lead to different words, or to four words with the right shares.",
         "Why it matters: attention exists to bring information from earlier words. The model "
         "also has a limit: it knows only twelve places. It never read a mix of two places.",
         "Yet the model is almost as sure about a mix of two places as about a real place.",

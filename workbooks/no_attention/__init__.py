@@ -129,7 +129,10 @@ def checked(w: Workbook) -> list[tuple[str, Expression]]:
     both_rows = (on[0, :], on[1, :])
     return [
         (
-            "if every head has a switch at 0, the transparent stream equals the deleted stream",
+            (
+                "if every head has at least one switch at 0, the transparent stream "
+                "equals the deleted stream"
+            ),
             OR(SUMPRODUCT(*both_rows * 2) > 0, near(w["gap_transparent_deleted"].fixed, 0)),
         ),
         (
@@ -172,10 +175,11 @@ def story(w: Workbook) -> Story:
             "section 6 of the source, which prints numbers.",
             "The source does not print the patterns of layer 1. This workbook chooses these "
             "patterns.",
-            "The appendix says: if a head looks only at its own word, it doubles the word's "
-            "vector. This holds only if W_V W_O leaves the vector unchanged.",
-            "The appendix also says that ‘the next item must differ from the current one’ needs "
-            "attention. This rule needs none: see the sheet Must differ.",
+            "The appendix says: a head that looks only at its own word doubles the "
+            "word's vector. This holds only if W_V W_O leaves the vector unchanged.",
+            "The appendix also says that ‘the next item must differ from the current "
+            "one’ needs attention. This rule does not need attention: see the sheet "
+            "Must differ.",
         ],
         look=[
             "The tables have one row for each word, as in the source.",

@@ -63,7 +63,7 @@ def differences(ws: Composer, after: Streams) -> None:
     """Add the final differences of the streams, and their sizes."""
     ws.heading(
         "Differences after layer 1, and their sizes",
-        "size of a word's difference = square root of the sum of its squares",
+        "size of a word's difference = square root of the sum of its squared numbers",
         style="equation",
     )
     top = ws.cursor

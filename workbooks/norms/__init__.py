@@ -67,8 +67,8 @@ def story(w: Workbook) -> Story:
         errata=[
             "The slides say that both norms do essentially the same. But only LayerNorm "
             "subtracts the mean.",
-            "The introduction says that the result has mean β and deviation γ. In fact, each "
-            "entry has its own β and γ. The introduction omits eps.",
+            "The introduction says that the result has mean β and standard deviation "
+            "γ. In fact, each entry has its own β and γ. The introduction omits eps.",
             "The introduction's table omits the norm before the logits.",
         ],
         look=[
@@ -85,8 +85,9 @@ def story(w: Workbook) -> Story:
                 w["layer_out"][1, 3],
             ),
             w.suggestion(
-                "Type ‘100’: RMSNorm gives {then:.3f} for x2, not {now:.3f}. This value is "
-                "nearly the gain of x2, for any x2. The rows of LayerNorm do not change.",
+                "Type ‘100’: RMSNorm gives {then:.3f} for x2, not {now:.3f}. This "
+                "value is nearly the gain of x2, whatever x2 is. The rows of "
+                "LayerNorm do not change.",
                 {w["settings"][1]: 100},
                 w["rms_out"][2, 1],
             ),

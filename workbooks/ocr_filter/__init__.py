@@ -108,7 +108,7 @@ def row_sums(ws: Composer) -> None:
 def classify(ws: Composer) -> None:
     """Flatten, a linear layer of two classes, softmax."""
     ws.heading(
-        "Flatten four features of each filter, then a linear layer and softmax",
+        "Four features of each filter in one row, then a linear layer and softmax",
         "logits = read · features  [2];  probs = exp(logits - largest) / sum",
         style="equation",
     )
@@ -202,8 +202,7 @@ def story(w: Workbook) -> Story:
             "pixels to probabilities.",
             "The sheet Head shows an attention head on the same pixels. Ink in one corner "
             "reaches the opposite corner in one step.",
-            "The sheet Filter and head shows the similarities and differences of a filter and a "
-            "head.",
+            "The sheet Filter and head compares a filter with an attention head.",
         ],
         suggestions=[
             w.suggestion(

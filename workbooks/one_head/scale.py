@@ -113,7 +113,7 @@ def grows(ws: Composer) -> None:
         "gigabytes",
         n,
         lambda _, j: squares[j] * 96 * 96 * 2 / 10**9,
-        ["GB for 96 layers, 96 heads, 2 bytes"],
+        ["GB, 96 layers × 96 heads, 2 bytes each"],
     )
 
 

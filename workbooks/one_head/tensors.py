@@ -68,7 +68,7 @@ def cut(ws: Composer, q: Area) -> None:
         from_where,
         (),
         ("d0", "d1"),
-        "source of the wrong numbers: token, column",
+        "where the wrong numbers come from: token, column",
         "label",
         wrong,
     )

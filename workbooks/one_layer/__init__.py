@@ -58,8 +58,8 @@ def check(w: Workbook, page: MatrixSheet) -> None:
             ("in each head, a word's attention weights sum to 1", AND(*ones)),
             ("with the mask on, no word looks at a later word", OR(mask != 1, MAX(*ahead) == 0)),
             (
-                "the sum of each head times its own W_O equals the stacked heads times the "
-                "stacked W_O",
+                "(each head times its own W_O), added up, equals the stacked heads "
+                "times the stacked W_O",
                 near(page["o_difference"].area.fixed, 0),
             ),
             ("after each word, the probabilities sum to 1", near(page["p_sums"].area.fixed)),

@@ -75,8 +75,8 @@ SECTIONS = (
     Section(
         "3  Keys: what the query can find in each word",
         (
-            "All three words use the same weights. Each weight adds up the gradients from the "
-            "three words, down the column.",
+            "All three words use the same weights. The gradient of a weight is the "
+            "sum over the three words, down the column.",
         ),
         (
             Block("W_K", FEATURES, "W_K", "dW_K = sum over words of x × dk", "weight"),

@@ -56,8 +56,8 @@ def compare(w: Workbook) -> None:
 ABOUT = [
     "Attention sees a set of words without an order. If earlier words change places, the "
     "layer gives the same result.",
-    "A second layer can detect the order if no word sees later words. Models therefore "
-    "store the place of each word.",
+    "Only a second layer can detect the order if no word sees later words. Models "
+    "therefore store the place of each word.",
     "This workbook shows three ways. Waves and a learned table change the word's vector. "
     "Rotation changes queries and keys.",
     "Why it matters: the position method limits the length of texts. The method also "

@@ -18,8 +18,8 @@ def add(w: Workbook) -> None:
         "why a place needs more than one number, and clock hands are enough",
         "The slides write a place into a vector in three ways. The first way is the place t "
         "itself, which grows without limit.",
-        "The second way is 1 - 1/t, which stays below 1. But the steps of 1 - 1/t shrink, so far "
-        "places look almost the same.",
+        "The second way is 1 - 1/t, which stays below 1. But the steps of 1 - 1/t "
+        "shrink, so distant places look almost the same.",
         "The third way is a clock with three hands, with periods of 1, 60 and 720 minutes. Each "
         "hand is two small numbers.",
         "The clock's steps are the same everywhere. No two minutes in 12 hours have the same "
@@ -28,7 +28,7 @@ def add(w: Workbook) -> None:
     )
     periods = ws.typed("periods", PERIODS, ["period, minutes"], HANDS, style="input setting")
     ws.heading(
-        "A place in three ways, and the distance to the next place",
+        "A place written in three ways, and the distance to the next place",
         "a = 1 - 1/t;   its step = 1/t - 1/(t + 1);   hand = (sin, cos) of 2π t / period",
         "clock's step = distance between the hands at t and t + 1;   from the first = distance "
         "between the hands at t and at the table's first place",

@@ -21,7 +21,7 @@ def add(w: Workbook) -> None:
     places, frequencies, encoding = w["places"], w["frequencies"], w["encoding"]
     matrix = shift_matrix(ws, k, frequencies)
     ws.heading(
-        "Every place moved by W_k, every place by the formula, and the difference",
+        "Every place moved by W_k, the same place by the formula, and the difference",
         "W_k · P_t = P_(t+k) for every t   [T, d_model]",
         style="equation",
     )

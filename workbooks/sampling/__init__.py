@@ -208,7 +208,7 @@ def draws(ws: Composer) -> None:
     drawn = columns.computed("drawn", "drawn", lambda i: counts[i] / SUM(counts.fixed), "readout")
     columns.computed("spreads", "spread", spread)
     series = [Series("kept", names, targets), Series("drawn", names, drawn)]
-    title = "Kept shares, and shares of the draws"
+    title = "Each word's kept share and share of draws"
     ws.chart(Chart(top - 1, 9, "column", title, series, (560, 300), shares=True))
     ws.sheet.print_area = Rect(0, top + n + 3, 0, 18)  # not a thousand rows
 

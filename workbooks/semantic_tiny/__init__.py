@@ -36,8 +36,8 @@ STORY = Story(
     about=[
         "Can you give words their meaning by hand? A table here places forty words on six axes: "
         "gender, age, power, size, animacy, mobility.",
-        "The table yields true sentences: definitions (‘queen is female adult strong ...’) and "
-        "comparisons (‘lion is stronger than mouse’).",
+        "The table gives true sentences: definitions (‘queen is female adult strong "
+        "...’) and comparisons (‘lion is stronger than mouse’).",
         "A small model reads only the sentences, never the table. Do its learned word vectors "
         "show the six axes again?",
         "The model was trained twice on the same sentences. Only the length of its random "

@@ -57,7 +57,7 @@ class Cloud:
 CLOUDS = (
     Cloud("hand", "The table, set by hand", "study.table", "of the table's spread"),
     Cloud("wide", "Learned from wide vectors (1.0)", "models.wide", "of the spread of the wide vectors"),
-    Cloud("narrow", "Learned; the vectors started narrow (0.02)", "models.narrow", "of this model's spread"),
+    Cloud("narrow", "Learned from narrow vectors (0.02)", "models.narrow", "of this model's spread"),
 )  # fmt: skip
 
 

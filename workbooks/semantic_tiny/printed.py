@@ -26,10 +26,10 @@ SECTION = "Embeddings and the Maps, section 2"
 OURS = "The essay prints only a few rows of its table, so this workbook uses a different table."
 FAILED = "both models failed, because wide vectors stay near their random start"
 TRAP = (
-    "A probe has 32 numbers, one for each feature, and one number more. A probe fitted to all 40 "
-    "words ‘explains’ most of any axis.",
-    "A probe also ‘explains’ most of any axis with untrained vectors. Only words that the probe "
-    "has not seen can show whether an axis is really there.",
+    "A probe has 32 numbers, one for each feature, and one more number. A probe "
+    "fitted to all 40 words ‘explains’ most of any axis.",
+    "With untrained vectors, too, a probe ‘explains’ most of any axis. Only words "
+    "that the probe has not seen can show whether an axis is really there.",
 )
 
 

@@ -39,8 +39,9 @@ PASSES = 0.8  # the essay's bar
 SIZE, CHART_COLS = (316, 360), (9, 14)
 WAYS = ("for fitted words", "for held-out words")
 ABOUT = (
-    "A probe fits a straight line through the vectors, for example from female to male. R² is 1 "
-    "if the line predicts the axis exactly. R² is 0 if guessing works as well.",
+    "A probe fits a straight line through the vectors, for example from female to "
+    "male. R² is 1 if the line predicts the axis exactly. R² is 0 if the line is no "
+    "better than a guess.",
     "A probe with many numbers can fit its own words even if the axis is not there. Only a "
     "correct answer for a word outside the fit shows a real axis.",
 )
@@ -48,7 +49,7 @@ SETS = (
     "untrained: random vectors before any training",
     "‘wide’ and ‘narrow’ are the two models of the sheet Two models",
     "held out: the probe is fitted to 39 words and tested on the remaining word.",
-    "The components still use all 40 words. Those in the table below leave the tested word out.",
+    "The components still use all 40 words. In the table below, they leave the tested word out.",
     "live: the results follow the table on Study and the setting above. The vectors are as built",
 )
 

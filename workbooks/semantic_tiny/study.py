@@ -159,7 +159,7 @@ def _report(page: Composer) -> None:
     page.sheet.put(ASKED_ROW - 2, REPORT, "Results of every run (constants)", "heading")
     text = (
         f"Loss in nats per token (lowest possible: {report['loss_floor']:.3f}). R² of a ridge "
-        "probe, with each word held out in turn, is 1 if the axis is found, 0 or less if not"
+        "probe (each word held out in turn): 1 if the axis is found, 0 or less if not"
     )
     page.sheet.put(ASKED_ROW - 1, REPORT, text, "note")
     heads = ["vectors", "seed", "loss", "2 PCs", "6 PCs"]

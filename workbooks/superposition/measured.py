@@ -19,8 +19,8 @@ def add(w: Workbook) -> Composer:
         "every subset of the features, and each model's output",
         "A present feature has a strength between 0 and 1. This sheet contains all 32 subsets of "
         "the features.",
-        f"Each subset of 0, 1, 2, 3, 4, 5 features has {', '.join(map(str, DRAWS))} examples, in "
-        "this order.",
+        f"A subset of 0, 1, 2, 3, 4 or 5 features has {', '.join(map(str, DRAWS[:-1]))} or "
+        f"{DRAWS[-1]} examples, in this order.",
         widths={0: 8, **dict.fromkeys(range(1, 60), 8.5)},
     )
     x = drawn(np.random.default_rng(SEED))

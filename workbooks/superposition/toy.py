@@ -23,8 +23,9 @@ def add(w: Workbook, learned: Learned) -> None:
         "five features stored in two numbers, and the features read back",
         "A text can have up to five features. The model keeps only two numbers, h. From h, the "
         "model must tell which features were present.",
-        "Each feature has an arrow in a plane: the feature's row of W. Present features add "
-        "their arrows to h. The output is how far h reaches along each arrow.",
+        "Each feature has an arrow in a plane: the feature's row of W. The features "
+        "that are present add their arrows to h. The output is how far h reaches "
+        "along each arrow.",
         widths={0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2},
     )
     ws.text(
@@ -97,7 +98,7 @@ def disturbs(ws: Composer) -> None:
         "again",
         (1, N_FEATURES),
         lambda _, j: SUMPRODUCT(table[:, j], x[:, 0].fixed) + b[j],
-        ["W h + b from table"],
+        ["W h + b by the table"],
         tight=True,
     )
 

@@ -55,8 +55,8 @@ STORY = Story(
     ],
     examples=(PROMPT, "<BOS> 7 and 5 make", "<BOS> 9 less 4 leave"),
     look=[
-        "The sheet Belt shows who wrote each word (you, the model or the calculator), and which "
-        "word the model alone chooses at that place.",
+        "The sheet Belt shows who wrote each word (you, the model or the "
+        "calculator), and which word the model itself would choose there.",
         "On the sheet Play, type a question like the examples, with numbers from 2 to 12.",
         "The sheet Heads shows the attention of each word. To copy a number, a head looks back "
         "at that number.",

@@ -195,8 +195,8 @@ def written() -> Iterator[Printed]:
         ):
             missed = int(np.sum(np.abs(before + write - total) > 0.005))
             note = (
-                f"In {missed} of 18 cells, the printed terms miss the printed sum by 0.01 "
-                "(rounding). Here the error is halved."
+                f"In {missed} of 18 cells, the printed sum differs by 0.01 from the sum of its "
+                "terms (rounding). Here the error is halved."
             )
             title = f"Layer {n}"
             yield Printed(f"{title}: {part}", write.tolist(), f"blocks.{n}.{part}")
