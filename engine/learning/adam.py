@@ -30,7 +30,7 @@ def falling(rate: X, step: X, num_steps: X) -> X:
 
 @op(beta="0,0", step="0,0")
 def filled(beta: X, step: X) -> X:
-    """How much of a running mean comes from gradients so far; the mean began at 0."""
+    """The part of a running mean that comes from gradients so far; the mean began at 0."""
     return 1 - POWER(beta, step)
 
 

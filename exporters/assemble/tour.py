@@ -160,10 +160,10 @@ def _attention(book: ModelBook) -> Stop:
     )
     head = machine.sharpest(book, heads)
     more = sentence(
-        "Each layer has several heads, which work side by side. A head gives an attention weight "
-        "to every token that it can read. These weights sum to 100 % and form the pattern of the "
-        "head. With {head}, {look}. The head multiplies the values of the tokens by their "
-        "weights, and adds the sum to the stream. A layer is one round of the computation. "
+        "A layer can have several heads, which work side by side. A head divides the attention of "
+        "a token among the tokens that it can read. These shares sum to 100 % and form the pattern "
+        "of the head. With {head}, {look}. The head multiplies the values of the tokens by their "
+        "shares, and adds the sum to the stream. A layer is one round of the computation. "
         "Layers and heads are counted from 0: {head} is number {number} in layer {layer}.",
         head=head_of(head),
         number=str(machine.head_number(head)),
@@ -280,12 +280,14 @@ def _cosine(book: ModelBook) -> Stop:
 def _change(book: ModelBook) -> Stop:
     told = sentence("These cells do not only show the model. The cells compute the model.")
     if ATTRIBUTION in book.sheets and book.plan.layers:
-        names, shares = attribution.shares(book)
+        names, leads = attribution.leads(book)
         more = sentence(
-            "The part that adds most to the logit of {word} is {part}. This part adds {share}.",
+            "The part that favours {word} most over {rival} is {part}. This part adds {share} to "
+            "the lead.",
             word=quote(book.graph["look.target"][0, 0]),
-            part=entry(names, MATCH(MAX(shares), shares, 0), 1),
-            share=rounded(MAX(shares), 2),
+            rival=quote(book.graph["look.rival"][0, 0]),
+            part=entry(names, MATCH(MAX(leads), leads, 0), 1),
+            share=rounded(MAX(leads), 2),
         )
         told = told & " " & more
     sheet = SWITCHES if SWITCHES in book.sheets else PLAY

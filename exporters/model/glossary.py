@@ -47,8 +47,8 @@ TERMS = (
     ),
     Term(
         "attribution",
-        "The sheet splits the logit of a word into shares, one for each part. The shares sum "
-        "exactly to the logit.",
+        "The sheet splits the logit of a word into contributions, one for each part. The "
+        "contributions sum exactly to the logit.",
         ("Attribution",),
         ("target", "target − rival", "written by"),
     ),
@@ -250,13 +250,20 @@ TERMS = (
     ),
     Term(
         "scale",
-        "This number multiplies the scores, so that long vectors do not give large scores.",
+        "The model multiplies the scores by this number, 1 / √d_head, so that long vectors do not "
+        "give large scores. To divide by √d_head is the same.",
         ("scale",),
     ),
     Term(
         "score",
         "The dot product of a query and a key. A high score means a good match.",
         ("scores",),
+    ),
+    Term(
+        "share",
+        "The part of its attention that a token gives to another token. The shares of a token sum "
+        "to 100 %. Another name is attention weight.",
+        ("Attention", "Heads", "pattern"),
     ),
     Term(
         "softmax",

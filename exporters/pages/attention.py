@@ -183,7 +183,7 @@ class _Sheet:
 
         self.now = self._line("score", "score: query × key", score)
         scale = self._own("scale", self.chosen.cell(_divisor))
-        self._next("scaled", "score divided by scale →", lambda x, c: IFERROR(x / scale, 0))
+        self._next("scaled", "score divided by this →", lambda x, c: IFERROR(x / scale, 0))
         if self.first.present:
             self._next("present", worded("score; very low for padding"), self._if_present)
         for k, block in enumerate(self.first.after):
@@ -244,10 +244,10 @@ class _Sheet:
         def share(_: int, c: int) -> Expression:
             return choice.if_column(c, IFERROR(exps[0, c] / total, 0))
 
-        self._label(self.row, "e^(score − largest score →)")
+        self._label(self.row, "e^(score − largest), largest →")
         exps: Area = self.page.show("exp", (self.row, WORDS), exponential, "fit", (1, n_all))
         self.row += 1
-        self._label(self.row, "share: e^(…) ÷ the sum →")
+        self._label(self.row, "share: e^(…) ÷ sum, sum →")
         total: Area = self._own("sum", SUM(exps))
         self.share = self.page.show("share", (self.row, WORDS), share, "fit share", (1, n_all))
         self.row += 1

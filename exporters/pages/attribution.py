@@ -65,11 +65,11 @@ def add(book: ModelBook) -> None:
     _directions(book, sheet, max(end + 5, TOP + height // 20 + 2))
 
 
-def shares(book: ModelBook) -> tuple[Area, Area]:
-    """The writers, and their shares of the target's logit: two columns."""
+def leads(book: ModelBook) -> tuple[Area, Area]:
+    """The writers, and their shares of the target's lead over its rival: two columns."""
     rows = slice(TOP, TOP + len(book.views.credits["target"]))
     sheet = book.sheet(ATTRIBUTION)
-    return sheet[rows, 0].as_range, sheet[rows, 1].as_range
+    return sheet[rows, 0].as_range, sheet[rows, HEADS.index("target − rival")].as_range
 
 
 def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Block]) -> None:

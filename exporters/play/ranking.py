@@ -127,7 +127,7 @@ def _here(book: ModelBook) -> Expression:
 def add_expected(book: ModelBook, ws: Composer, top: int) -> None:
     """Add the words that were likeliest at the chosen word's place, with their probabilities."""
     at = book.graph["position"][0, 0]
-    told = IF(at > 0, sentence("predicted at ‘{word}’", word=_here(book)), "")
+    told = IF(at > 0, sentence("in place of ‘{word}’", word=_here(book)), "")
     ws.show("expected", (top, PROMPT_COL - 1), answered(book, told), "row label")
     n = n_ranks(book)
     words = ws.table("expected.word", (top, PROMPT_COL), (1, n))

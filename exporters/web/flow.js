@@ -69,10 +69,10 @@ class Flow {
     this.parts = this.columns.flatMap(({ parts }) => parts);
     this.most = Math.max(1e-12, ...this.parts.map(thickness));
     const lines = this.lines(room.lines);
-    const letters = Math.max(isNarrow ? 2 : "would say".length, ...lines.map(({ text }) => [...text].length));
+    const letters = Math.max(isNarrow ? 2 : "answer so far".length, ...lines.map(({ text }) => [...text].length));
     const left = Math.min(room.left, 14 + LETTER_WIDE * 1.15 * letters);
     const word = quoted(session.label("vocab_out", this.answer.word));
-    const light = this.parts.some(({ later }) => later) ? " Pale ones act through later layers; their numbers stand in brackets." : "";
+    const light = this.parts.some(({ later }) => later) ? " Pale ones act through later layers. Numbers in brackets are such indirect effects." : "";
     this.legend.textContent = `A ribbon leads from a word that a head reads. A loop is an MLP. Thick ribbons and loops add much to ${word} (blue), or take much from it (orange).${light}`;
     const pitch = Math.max(20, Math.min(40, 300 / lines.length));
     for (const [k, line] of lines.entries()) line.y = TOP + k * pitch;
@@ -112,7 +112,7 @@ class Flow {
     this.named = [];
     const drawn = columns.map((column, k) => this.column(column, k, lineOf, here));
     const guesses = columns.some(({ lens }) => lens >= 0) && !frame.isNarrow;
-    if (guesses) names.push(vector("text", { x: frame.left - 8, y: 30, "text-anchor": "end", class: "soft" }, "would say"));
+    if (guesses) names.push(vector("text", { x: frame.left - 8, y: 30, "text-anchor": "end", class: "soft" }, "answer so far"));
     const label = `How the model comes to its answer: ${this.answerTold()}`;
     const svg = vector("svg", { width: frame.width, height: frame.height, role: "group", "aria-label": label, onkeydown: (/** @type {KeyboardEvent} */ event) => this.move(event) }, ...streams, ...names, ...drawn, ...this.ranks(here.y));
     this.picture.replaceChildren(svg);
@@ -155,7 +155,11 @@ class Flow {
     const column = this.columns?.[k];
     if (!column) return "";
     if (column.parts[0].kind === "several") return `… ${column.parts[0].name.split(" ")[0]}`;
-    return column.layer === null ? ({ bias: "biases", typed: "typed" }[column.key] ?? "the word") : `${this.frame?.isNarrow ? "L" : "Layer "}${column.layer}`;
+    if (column.layer === null) return { bias: "biases", typed: "typed" }[column.key] ?? "the word";
+    const kind = column.parts[0].kind === "head" ? "heads" : column.parts[0].name.split(" ")[0];
+    const whole = `Layer ${column.layer} ${kind}`;
+    if (this.frame?.isNarrow) return `L${column.layer}`;
+    return whole.length * LETTER_WIDE < (this.frame?.step ?? 0) ? whole : `Layer ${column.layer}`;
   }
 
   /** A part: its ribbons, or a loop. @param {Part} part @param {number} x @param {number} shift from 0 to 1 @param {Map<string, Line>} lineOf @param {Line} here */
@@ -289,7 +293,7 @@ class Flow {
       node.classList.toggle("chosen", isHere);
       node.setAttribute("tabindex", isHere ? "0" : "-1");
     }
-    const sum = `All parts together directly add ${brief(this.answer.logit)}, the logit of ${quoted(this.session.label("vocab_out", this.answer.word))}.`;
+    const sum = `The direct parts of all heads and MLPs sum to the logit of ${quoted(this.session.label("vocab_out", this.answer.word))}, ${brief(this.answer.logit)}.`;
     const told = `${this.sentence(part)} ${sum}`;
     if (this.told.textContent !== told) this.told.textContent = told;
     const off = part.path && element("button", { type: "button", onclick: () => this.session.switchOff(part.path, !this.isOff(part)) }, this.isOff(part) ? `Switch ${part.name} on` : `Switch ${part.name} off`);

@@ -27,7 +27,7 @@ export class Ledger {
     this.isModel = !!machine;
     session.subscribe(() => this.draw());
     session.onProgress = (share) => this.computes(share);
-    byId("legend").append("Rows are tokens.", key("below"), "below 0", key("above"), "above 0", key("share"), "a share");
+    byId("legend").append("Rows are tokens.", key("below"), "below 0", key("above"), "above 0", key("share"), "a large share");
     byId("legend").hidden = !machine;
     this.draw();
   }

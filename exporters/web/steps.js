@@ -24,6 +24,15 @@ export function headBlocks({ graph }, { kind, block }) {
   return { q, k, scores, pattern, v, result: block };
 }
 
+/** How scores come from sums of products, in words: times one factor, where all have it.
+ * @param {[number, number][]} pairs each sum with its score */
+function scaled(pairs) {
+  const [sum, score] = pairs.reduce((a, b) => (Math.abs(b[0]) > Math.abs(a[0]) ? b : a));
+  const factor = score / sum;
+  const isOne = pairs.every(([x, y]) => Math.abs(factor * x - y) < 1e-9 * Math.max(1, Math.abs(y)));
+  return isOne ? `, times ${brief(factor)}` : ", scaled and shifted";
+}
+
 /** The steps of one head. */
 export class HeadSteps {
   /** @param {Session} session @param {HTMLElement} container @param {() => void} onClose */
@@ -40,7 +49,7 @@ export class HeadSteps {
     this.next = element("button", { type: "button", class: "primary", onclick: () => this.go(this.at + 1) });
     this.all = element("button", { type: "button" }, "All cells of this head");
     this.close = element("button", { type: "button", onclick: () => this.hide() }, "Close the steps");
-    container.append(this.title, this.sentence, this.rows, element("div", { class: "flow-actions" }, this.back, this.next, this.all, this.close));
+    container.append(this.title, this.sentence, element("div", { class: "flow-actions" }, this.back, this.next, this.all, this.close), this.rows);
     container.hidden = true;
   }
 
@@ -113,17 +122,18 @@ export class HeadSteps {
       const told = products.map((x, j) => ({ name: String(j), text: brief(x), size: Math.abs(x), block: head.scores, i: row, j: most.at }));
       return {
         title: "query and key",
-        sentence: `The query of ${looking} says what it looks for; the key of ${read} says what it offers. Multiply them number by number, and add: ${brief(sum)}. The product that counts most is that of number ${best}: ${brief(number(head.q, row, best))} × ${brief(number(head.k, most.at, best))} = ${brief(products[best])}.`,
+        sentence: `The query of ${looking} says what it looks for; the key of ${read} says what it offers. Multiply them number by number, and add: ${brief(sum)}. The largest product, with or without its sign, is that of number ${best}: ${brief(number(head.q, row, best))} × ${brief(number(head.k, most.at, best))} = ${brief(products[best])}.`,
         rows: [{ name: `query of ${looking}`, cells: cells(head.q, row) }, { name: `key of ${read}`, cells: cells(head.k, most.at) }, { name: "products", cells: told }],
         isPlain: false,
       };
     }
     if (this.at === 1) {
       const score = (/** @type {number} */ k) => number(head.scores, row, part.ribbons[k].at);
+      const product = (/** @type {number} */ k) => Array.from({ length: head.q.cols }, (_, j) => number(head.q, row, j) * number(head.k, part.ribbons[k].at, j)).reduce((a, x) => a + x, 0);
       const first = part.ribbons.reduce((a, _, k) => (score(k) > score(a) ? k : a), 0);
       return {
         title: "score",
-        sentence: `The sum of the products, scaled, is the score of a word: how well its key fits the query. ${quoted(session.label(most.axis, part.ribbons[first].at))} has the highest score, ${brief(score(first))}. Only the differences count.`,
+        sentence: `The score of a word says how well its key fits the query: the sum of the products${scaled(part.ribbons.map((_, k) => [product(k), score(k)]))}. ${quoted(session.label(most.axis, part.ribbons[first].at))} has the highest score, ${brief(score(first))}. Scores may be negative: only their differences count.`,
         rows: [{ name: `scores for ${looking}`, cells: words(head.scores, score, brief) }],
         isPlain: true,
       };
@@ -142,7 +152,7 @@ export class HeadSteps {
       const shown = (/** @type {number} */ factor) => cells.map((x, j) => ({ name: String(j), text: brief(factor * x), size: Math.abs(x), block: head.v, i: most.at, j }));
       return {
         title: "value",
-        sentence: `The value of a word is what it passes on, multiplied by its share. The largest number of ${read} is number ${best}: ${percent(most.share)} of ${brief(cells[best])} is ${brief(most.share * cells[best])}.`,
+        sentence: `The value of ${read} is what it passes on. The head multiplies the value by the share. The strongest number is number ${best}: ${percent(most.share)} of ${brief(cells[best])} is ${brief(most.share * cells[best])}.`,
         rows: [{ name: `value of ${read}`, cells: shown(1) }, { name: "times its share", cells: shown(most.share) }],
         isPlain: false,
       };

@@ -98,7 +98,7 @@ def test_the_flow_plays_layer_by_layer(play: Play) -> None:
         ["press", "End"],
         ["drawn", ".column.later > text:first-child"],
     )
-    assert later == ["Layer 1", "Layer 1", "biases"]
+    assert later == ["Layer 1 heads", "Layer 1 MLP", "biases"]
     assert ends[0].startswith("MLP 0 works on each word alone.")
     assert all_of_them == []
 
@@ -117,9 +117,9 @@ def test_a_head_opens_in_five_steps(play: Play) -> None:
     title, (match,), (score,), (share,), (most,), (off,), (cell,), closed, back = read
     assert title == "Head 1.2, step 1 of 5: query and key"
     assert match.startswith("The query of ‘Paolo’ says what it looks for")
-    assert match.endswith("counts most is that of number 9: −2.386 × 0.834 = −1.991.")
+    assert match.endswith("without its sign, is that of number 9: −2.386 × 0.834 = −1.991.")
     assert "and add: −12.7." in match
-    assert "‘chiama’ has the highest score" in score
+    assert "times 0.25. ‘chiama’ has the highest score" in score
     assert share.endswith("‘Paolo’ gives ‘chiama’ 98.9 % of its attention.")
     assert most.split("\n")[:2] == ["chiama", "98.9 %"]
     assert "It adds 0 to the logit of ‘vice’" in off

@@ -53,13 +53,14 @@ STORY = Story(
         "5 numbers, and one attention head.",
         "The model reads ‘the cat sat’ and ranks the next word. The head makes a query, a key "
         "and a value from each word's vector.",
-        "The query says what the word looks for. The key says how to find the word. The value is "
-        "the content that the word hands over.",
-        "The model multiplies each query with the keys of the words so far. Softmax "
-        "turns these scores into shares. The model multiplies the values by these "
-        "shares, and adds all to the vector.",
-        "Why it matters: attention has no other steps. Larger models do the same "
-        "with more heads, more layers and longer vectors.",
+        "The query says what the word looks for. The key says what the word offers to a "
+        "query. The value is what the word passes on.",
+        "The score of a word: multiply the query and the word’s key number by number, and add. "
+        "Softmax turns scores into shares.",
+        "The head multiplies the values by these shares, and adds all to the vector. See the sheet "
+        "Attention.",
+        "Why it matters: every large language model uses this step, with more heads, more layers "
+        "and longer vectors.",
     ],
     errata=[
         "The essay computed the example by hand, with some errors. Sheet Printed compares each "

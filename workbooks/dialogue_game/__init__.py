@@ -60,7 +60,7 @@ STORY = Story(
         "does, and not only where this part looks.",
         "Head 1.2 decides between Tarso and vice. When Pietro calls, head 1.2 looks "
         "at the verb: head 0.0 has copied the caller’s name there. Without head 0.0, "
-        "head 1.2 looks at Paolo instead.",
+        "head 1.2 looks at Paolo, and other parts keep the answer.",
     ],
     examples=(PROMPT, "<BOS> Pietro chiama", "<BOS> 3 chiama Paolo"),
     look=[
