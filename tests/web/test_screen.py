@@ -119,7 +119,7 @@ def test_a_head_opens_in_five_steps(play: Play) -> None:
     assert match.startswith("The query of ‘Paolo’ says what it looks for")
     assert match.endswith("without its sign, is that of number 9: −2.386 × 0.834 = −1.991.")
     assert "and add: −12.7." in match
-    assert "times 0.25. ‘chiama’ has the highest score" in score
+    assert "times 0.250. ‘chiama’ has the highest score" in score
     assert share.endswith("‘Paolo’ gives ‘chiama’ 98.9 % of its attention.")
     assert most.split("\n")[:2] == ["chiama", "98.9 %"]
     assert "It adds 0 to the logit of ‘vice’" in off
