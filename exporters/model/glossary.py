@@ -47,8 +47,8 @@ TERMS = (
     ),
     Term(
         "attribution",
-        "The sheet splits the logit of a word into contributions, one for each part. The "
-        "contributions sum exactly to the logit.",
+        "The contribution of each part to a word’s logit. The contributions sum exactly to the "
+        "logit.",
         ("Attribution",),
         ("target", "target − rival", "written by"),
     ),
@@ -191,8 +191,8 @@ TERMS = (
     ),
     Term(
         "pattern",
-        "The attention weights of a head. A row shows how much one token reads from "
-        "each token. A row sums to 100 %.",
+        "The attention weights of a head. A row says how much one token reads from "
+        "each. A row sums to 100 %.",
         ("pattern",),
     ),
     Term(
@@ -250,8 +250,8 @@ TERMS = (
     ),
     Term(
         "scale",
-        "The model multiplies the scores by this number, 1 / √d_head, so that long vectors do not "
-        "give large scores. To divide by √d_head is the same.",
+        "This number, usually 1 / √d_head, multiplies the scores. It keeps the "
+        "scores of long vectors small.",
         ("scale",),
     ),
     Term(
@@ -261,8 +261,8 @@ TERMS = (
     ),
     Term(
         "share",
-        "The part of its attention that a token gives to another token. The shares of a token sum "
-        "to 100 %. Another name is attention weight.",
+        "The attention weight that a token gives to another token. The shares of a token sum to "
+        "100 %.",
         ("Attention", "Heads", "pattern"),
     ),
     Term(

@@ -58,9 +58,9 @@ STORY = Story(
         "‘Cefa’. A player who says an absurd word loses (perde).",
         "Why it matters: the rules are known exactly. So you can say what a part of the model "
         "does, and not only where this part looks.",
-        "Head 1.2 decides between Tarso and vice. When Pietro calls, head 1.2 looks "
-        "at the verb: head 0.0 has copied the caller’s name there. Without head 0.0, "
-        "head 1.2 looks at Paolo, and other parts keep the answer.",
+        "Head 1.2 decides between Tarso and vice. It looks at the verb, where head "
+        "0.0 has put the caller’s name. Without head 0.0, it looks at Paolo; other "
+        "parts keep the answer.",
     ],
     examples=(PROMPT, "<BOS> Pietro chiama", "<BOS> 3 chiama Paolo"),
     look=[
@@ -113,7 +113,7 @@ CHOSEN = Chosen(
             "‘{now}’. Both are names of the same leader.",
                    ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
         Suggestion(
-            "Type ‘1’ as the number of components left out. The longest vectors then "
+            "Type ‘1’ as the number of components left out: the longest vectors "
             "hardly count. The map shows {then:.0%} of the spread, not {now:.0%}.",
                    ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
         Suggestion(

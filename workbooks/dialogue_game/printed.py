@@ -21,7 +21,7 @@ PURPOSE = (
 MAPS = "Embeddings and the Maps, section 4"
 ORDER = "26347158"  # of the eight numbers, the likeliest first, as the essay has it
 TIES = "almost equal: no rule of the game requires these differences of 0.006"
-SCALE = "one coordinate's size has no meaning: if stream and norm grow together, no result changes"
+SCALE = "one coordinate's size means nothing: the norm's gain can undo it"
 TARSO = game.ID["Tarso"]
 FOUND = (
     "The essay's layer 0 finds Tarso. Our layer 0 only finds that a leader was called, and says "

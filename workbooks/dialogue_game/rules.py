@@ -141,9 +141,9 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
     at = heads.index(second)
     return [
         Suggestion(
-            "Type ‘yes’ for head 1.2. This head looks at the verb, not at the "
-            "caller, but the model needs this head. Without head 1.2, the rule of "
-            "peer epithets falls from 100 % to 1 %.",
+            "Type ‘yes’ for head 1.2. It looks at the verb, not at the caller, but "
+            "the model needs it. Without it, the rule of peer epithets falls from "
+            "100 % to 1 %.",
             ("walk.guess", at, 0), "yes", ("walk.answer", at, 0),
         ),
         Suggestion(
