@@ -326,8 +326,27 @@ def check_takes(name: str, **asked: object) -> None:
 
 
 def of_gallery(name: str) -> Book | None:
-    """A workbook of the gallery, with its default prompt; None for another name."""
-    return book(name) if name in workbooks.names() else None
+    """A workbook of the gallery, with its default prompt, or with a further part, `adder-proof`;
+    None for another name."""
+    if name in workbooks.names():
+        return book(name)
+    plain, _, part = name.rpartition("-")
+    return with_part(plain, part) if plain in workbooks.names() and part in parts(plain) else None
+
+
+def parts(name: str) -> Sequence[str]:
+    """The further parts that a workbook of the gallery can be built with."""
+    found: Sequence[str] = getattr(workbooks.find(name), "PARTS", ())
+    return found
+
+
+def with_part(name: str, part: str) -> Book:
+    """A workbook of the gallery with a further part. Raises InputError if it has no such part."""
+    if is_workbook(name) or is_model(name) or part not in parts(name):
+        able = [each for each in workbooks.names() if part in parts(each)]
+        raise InputError(f"{name} has no {part}; --{part} works only with {', '.join(able)}")
+    found: Book = workbooks.find(name).book(**{part: True})
+    return found
 
 
 def book(name: str) -> Book:

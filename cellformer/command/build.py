@@ -49,6 +49,7 @@ class Asked:
     level: int = 1
     solved: bool = False
     system: str | None = None  # of a conversation; None: it is none
+    proof: bool = False
     studies: Mapping[str, Any] = field(default_factory=dict)  # options of additions, by name
 
     @classmethod
@@ -86,6 +87,7 @@ class Asked:
     def kind(self) -> str:
         """The additions that the name of the file lists, as `-why-steer`."""
         chosen = {"adapter": self.adapter is not None, "chat": self.system is not None}
+        chosen["proof"] = self.proof
         chosen |= {each.name: each.name in self.studies for each in additions()}
         return "".join(f"-{name}" for name, on in chosen.items() if on)
 
@@ -140,16 +142,22 @@ def build(
     if name is None:
         raise InputError("give the name of a workbook, or build all workbooks with --all")
     asked.check_exercise()
-    plain = asked == Asked()
     if asked.exercise:
         return _build_exercise(name, output, asked, force)
-    if names.is_worksheet(name):
-        if not plain:
-            raise InputError(
-                f"{name} has no model, so only the option -o works; leave out the other options"
-            )
-        return write(lambda _: names.book(name), output or _beside(name), with_workbook)
+    if asked.proof or names.is_worksheet(name):
+        return _build_worksheets(name, output, asked, with_workbook)
     return _build_model(name, output, asked, with_workbook, force)
+
+
+def _build_worksheets(name: str, output: Path | None, asked: Asked, with_workbook: bool) -> Answer:
+    """Build a workbook without a prompt."""
+    part = "proof" if asked.proof else ""
+    made = partial(names.with_part, name, part) if part else partial(names.book, name)
+    if replace(asked, proof=False) != Asked():
+        raise InputError(
+            f"{name} has no model, so only the option -o works; leave out the other options"
+        )
+    return write(lambda _: made(), output or _beside(name, asked.kind), with_workbook)
 
 
 def _beside(name: str, kind: str = "") -> Path:

@@ -291,6 +291,9 @@ Digits = Annotated[
         "float32 number).",
     ),
 ]
+Proof = Annotated[
+    bool, typer.Option("--proof", help="Include the proof that adder is right for all sums.")
+]
 
 
 def of_additions() -> list[inspect.Parameter]:

@@ -52,7 +52,7 @@ def _model(name: str) -> Model:
     opened = names.opened(name)
     if isinstance(opened, EditedModel):
         return names.model(name)
-    if opened.book.title != "adder":
+    if opened.book.title not in ("adder", "adder-proof"):
         raise InputError(
             f"{name} is not a workbook of adder; build one with `cellformer build adder`"
         )

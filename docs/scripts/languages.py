@@ -69,8 +69,9 @@ def asked_for(books: Iterable[str] = (), studies: bool = True) -> dict[str, list
         recorder = Recorder("en")
         with language.speaking(recorder):
             book = names.book(name)
+            more = [names.with_part(name, part) for part in names.parts(name)]
             _looked_at(book)
-        for text in _messages(recorder, book):
+        for text in _messages(recorder, book, *more):
             found.setdefault(text, []).append(name)
     for book, recorder in _studied() if studies else ():
         for text in _messages(recorder, book):
@@ -89,9 +90,9 @@ def of_recurrence() -> list[str]:
     return _messages(recorder, book)
 
 
-def _messages(recorder: Recorder, book: Book) -> list[str]:
-    """What was asked for, in this order, but for the book's data."""
-    held = data(book)
+def _messages(recorder: Recorder, *books: Book) -> list[str]:
+    """What was asked for, in this order, but for the books' data."""
+    held = set().union(*map(data, books))
     return [text for text in recorder.asked if text not in held]
 
 

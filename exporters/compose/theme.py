@@ -189,6 +189,7 @@ _SMALL = {"font_size": 9}
 _TYPED = {"font_color": BLUE, "bg_color": FILLS["input"], "border": 1, "border_color": "#BFBFBF"}
 _LARGE = {"num_format": "#,##0", "font_size": 12, "align": "right"}
 _DIGIT = {"num_format": "0", "align": "center"}
+_BOUND = {**_SMALL, "align": "right", "bg_color": FILLS["activation"]}
 STYLES |= {  # of the adder, whose sum and weights share a screen
     "number large": {**_TYPED, **_LARGE},
     "sum large": {**_LARGE, "bold": True},
@@ -206,6 +207,9 @@ STYLES |= {  # of the adder, whose sum and weights share a screen
         "font_color": BLUE,
         "bg_color": FILLS["weight"],
     },
+    "bound": {**_BOUND, "num_format": "0.000"},
+    "bound large": {**_BOUND, "num_format": "0.0E+00"},
+    "lead": {"num_format": "0.00", "font_size": 8, "align": "center", "shrink": True},
     "tile small": {"num_format": '[>=0.05]0%;""', "font_size": 7, "align": "center"},
 }
 _PIXEL = {"num_format": "0;-0;", "font_size": 8, "align": "center", "border": 1}

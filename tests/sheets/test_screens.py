@@ -162,6 +162,7 @@ STUDIES = {  # options of each, whatever model they are of
         (*LLAMA, "--against", "1,0,2"),
         (*GAME, "--against", "<BOS> 3 chiama Paolo"),
     ),
+    "--proof": (("adder", "--proof"), ("adder", "--proof", "--lang", "it")),
     "--steer": ((*LLAMA, "--steer", "ids.txt"), (*GAME, "--steer", "words.txt")),
 }
 LISTS = {

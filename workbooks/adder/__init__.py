@@ -22,11 +22,12 @@ from cellformer.engine.models.forward import Forward
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story
-from cellformer.workbooks.adder import learning, machine, sheets, sums, trained
+from cellformer.workbooks.adder import learning, machine, proof_sheet, sheets, sums, trained
 from cellformer.workbooks.adder.trained import HEADS
 
 TOPIC, AFTER, LEVEL = "A first model", "", 1
 TITLE = "adder: a transformer of 228 weights that adds"
+PARTS = ("proof",)  # options of `build` and of `book`
 HARD = (  # sums that carry far, or not at all
     (0, 0), (9999999999, 1), (1, 9999999999), (9999999999, 9999999999), (5555555555, 4444444445),
     (5555555555, 5555555555), (9090909090, 909090910), (1234567890, 9876543210), (1000000000, 9000000000),
@@ -40,15 +41,19 @@ save, is_part = checkpoint.save, checkpoint.is_part
 transformer = trained.load
 
 
-def book() -> Book:
-    """The workbook."""
+def book(proof: bool = False) -> Book:
+    """The workbook, with the proof if it is asked for."""
     g = machine.build(transformer())
-    w = Workbook("adder", g)
+    w = Workbook("adder-proof" if proof else "adder", g)
     sheets.add_sheet(w, g)
     sheets.looks_sheet(w, g)
     sheets.inside_sheet(w, g)
-    checks(w, g)
-    return w.done(story(w))
+    told = story(w)
+    if proof:
+        proof_sheet.add(w, g)
+        told = proof_sheet.told_on_start(told)
+    checks(w, g, proof)
+    return w.done(told)
 
 
 def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
@@ -75,7 +80,7 @@ def hard() -> np.ndarray:
     return sums.tokens(*(sums.digits(numbers) for numbers in zip(*HARD, strict=True)))
 
 
-def checks(w: Workbook, g: Forward) -> None:
+def checks(w: Workbook, g: Forward, proof: bool) -> None:
     """Claims that hold for any typed numbers and weights."""
     shares = [SUM(g[f"{head}.pattern"][:, : machine.N_TOKENS].as_range) for head in HEADS]
     gap = MAX(*[ABS(total - machine.N_TOKENS) for total in shares])
@@ -85,11 +90,13 @@ def checks(w: Workbook, g: Forward) -> None:
         - machine.number(g["digits"], 0)
         - machine.number(g["digits"], 1)
     )
-    w.checks([
+    rows = [
         ("the attention weights of one token in one head sum to 1", gap < NEAR),
         ("every token is a digit", MAX(tokens) - 9 < NEAR),
         ("adding digit by digit with carries gives the same sum as +", by_hand < NEAR),
-    ])  # fmt: skip
+    ]  # fmt: skip
+    bound = "on Proof, the lead in the typed sum is not below the bound of its case"
+    w.checks([*rows, (bound, proof_sheet.holds(g))] if proof else rows)
 
 
 def story(w: Workbook) -> Story:

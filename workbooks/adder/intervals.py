@@ -35,6 +35,11 @@ class Interval:
         """One number of each cell."""
         return self.low / 2 + self.high / 2
 
+    @property
+    def radius(self) -> Array:
+        """The distance of its ends from its middle."""
+        return self.high / 2 - self.low / 2
+
     def __getitem__(self, at: Any) -> "Interval":
         return Interval(self.low[at], self.high[at])
 
@@ -62,11 +67,6 @@ def widened(low: Array, high: Array, size: Array) -> Interval:
     """An interval with room for the rounding of terms of a size."""
     room = SLACK * size + TINY
     return Interval(low - room, high + room)
-
-
-def total(x: Interval, axis: int = -1) -> Interval:
-    """The sum along an axis of terms that were widened before."""
-    return Interval(x.low.sum(axis), x.high.sum(axis))
 
 
 def any_of(x: Interval, axis: int) -> Interval:

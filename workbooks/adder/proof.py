@@ -17,11 +17,12 @@ import numpy as np
 
 from cellformer.engine import InputError, Model
 from cellformer.workbooks.adder import intervals, learning, trained
-from cellformer.workbooks.adder.intervals import Array, Interval, exactly, normed, total, widened
+from cellformer.workbooks.adder.intervals import SLACK, Array, Interval, exactly, normed, widened
 from cellformer.workbooks.adder.sums import DIGITS, FIRST, LENGTH, PLACES
 from cellformer.workbooks.adder.trained import BLOCK, HEADS, KEYS
 
 BASE = len(DIGITS)
+ROOM = 4 * SLACK  # for the rounding of a score: turned numbers may have half the size
 HALVINGS = 14  # of a box, at most
 BOXES = 2500  # of a place that are halved at once, at most: the included weights need 465
 ENDS = ("low", "high")
@@ -123,15 +124,12 @@ class Bounds:
         norms = [self.w[f"{BLOCK}.attn.{name}"] for name in ("q_norm", "k_norm")]
         queries = [normed(self.inputs @ self.w[f"{h}.W_Q"], norms[0], self.eps) for h in HEADS]
         key = normed(self.inputs @ self.w[f"{KEYS}.W_K"], norms[1], self.eps)
+        scale = learning.D_HEAD**-0.5
         found = []
         for distance in range(LENGTH - 1):
-            turned = key @ turn(-distance)
             for query in queries:
-                score = total(query[:, None] * turned[None])
-                # both are turned by positions, not by their distance: numbers of these sizes
-                size = query.size.sum(-1)[:, None] * key.size.sum(-1)
-                score = widened(score.low, score.high, size)
-                found.append(intervals.exp(score * exactly(np.array(learning.D_HEAD**-0.5))))
+                score = scores(query, key, distance)
+                found.append(intervals.exp(Interval(score.low * scale, score.high * scale)))
         shape = (-1, len(HEADS), BASE, BASE)
         return Interval(*(np.reshape([getattr(x, end) for x in found], shape) for end in ENDS))
 
@@ -206,6 +204,21 @@ class Bounds:
             if not len(of):
                 break
         return replace(found, lead=lead)
+
+
+def scores(query: Interval, key: Interval, distance: int) -> Interval:
+    """The products of queries, turned by their distance to the keys, with keys: [digits, digits].
+
+    They differ from those of the middles as much as radii and sizes allow. Here the model turns
+    both, by their positions: `ROOM` is for numbers of these sizes.
+    """
+    angle = turn(distance)
+    middle = query.middle @ angle
+    radius = query.radius @ abs(angle) + SLACK * query.size.sum(-1, keepdims=True)
+    room = key.radius + ROOM * key.size.sum(-1, keepdims=True)
+    apart = (abs(middle) + radius) @ room.T + radius @ key.size.T + intervals.TINY
+    near = middle @ key.middle.T
+    return Interval(near - apart, near + apart)
 
 
 def turn(distance: int) -> Array:
