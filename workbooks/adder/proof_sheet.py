@@ -201,7 +201,7 @@ def ask(ws: Composer, g: Forward) -> Asked:
 
 
 def told(i: int, read: Expression, asked: Block) -> Expression:
-    """What to type into a cell that chooses the cases, or what it lacks."""
+    """The remark beside a cell that chooses the cases."""
     if i == 0:
         fault = sentence("← type a whole number from 1 to 11")
         return IF(

@@ -44,7 +44,7 @@ PAIRS, CASES = 2 * BASE, 2 * BASE * BASE  # digits of the place before with a ca
 ROOM_OF_SCORE = round(proof.ROOM / intervals.SLACK)
 UNIT = 100  # of leads: they are differences of numbers that programs round differently
 LARGEST = 1e30  # a weight above it is not looked at: then nothing is proved
-EQUAL = 1e-14  # settings that differ by less are the same
+EQUAL = 1e-14  # frequencies that differ by less are the same: programs read 15 digits
 NONE, ZERO, ANY, OWN = range(4)  # roles of a token: beyond the text, 0, any digit, of the case
 OWN_AT = {"here": 0, "b": PLACES, "b'": PLACES + 1, "a": FIRST - 1, "a'": FIRST}  # tokens back
 KNOWN = (0, PLACES + 1, PLACES + 2, FIRST)  # tokens that are 0 in every sum
@@ -143,7 +143,7 @@ class Tables:
         names += [name for name in self.g.inputs if name.endswith(".eps")]
         held = {name: self.g.inputs[name] for name in names}
         return [
-            ABS(self.g[name][i, j] - float(values[i, j])) < EQUAL
+            ABS(self.g[name][i, j] - float(values[i, j])) <= (name == "rotary.frequency") * EQUAL
             for name, values in held.items()
             for i, j in self.g[name].whole.cells()
         ]
@@ -241,7 +241,7 @@ class Tables:
         n = WIDE
 
         def factor(x: int, c: int) -> Expression:
-            """Of a query's middles, sizes and radii: for the lower bound, then for the upper."""
+            """A factor of the middles, sizes and radii of a query, for one of both bounds."""
             k, part, sign = c % n, c % (3 * n) // n, 1 if c >= 3 * n else -1
             low, high, size = key[x, k], key[x, n + k], key[x, 2 * n + k]
             if part == 0:
