@@ -281,8 +281,8 @@ def verdict(ws: Composer, g: Forward) -> None:
         "In each of these cases the model writes the right digit, whatever the other digits are."
     )
     some = sentence(
-        "{m} cases are open: their bounds are too wide to tell. ‘cellformer prove’ with the name of "
-        "your saved file halves the bounds.",
+        "{m} cases are open: these bounds do not tell whether they are right. ‘cellformer prove’ "
+        "with the name of your saved file halves the bounds, and looks for a wrong sum.",
         m=n - proved,
     )
     unfit = sentence(
