@@ -29,6 +29,7 @@ SHEETS = {  # that the pictures show; of other workbooks it is the sheet after S
     "sampling": "Draws",
     "semantic-tiny": "Probes",
     "shakespeare": "Heads",
+    "stories": "Neighbours",
     "superposition": "Toy model",
     "tool-call": "Heads",
     "two-layers": "Heads",

@@ -36,6 +36,7 @@ SHEETS = {  # the others: the sheet after Start
     "positions": "Hands",
     "semantic-tiny": "Words",
     "shakespeare": "Play",
+    "stories": "Words",
     "superposition": "Sparsity",
     "tool-call": "Belt",
     "two-layers": "Printed",
