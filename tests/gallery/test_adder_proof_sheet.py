@@ -21,6 +21,7 @@ from cellformer.engine import Model
 from cellformer.engine.cells.expression import expression
 from cellformer.exporters.checking.verify import FormulaCells, read
 from cellformer.exporters.compose.book import Book, Reading
+from cellformer.exporters.compose.dressing import When
 from cellformer.exporters.file.xlsx import write
 from cellformer.workbooks import adder
 from cellformer.workbooks.adder import machine, proof, proof_sheet, proof_tables, sums, wrong_sums
@@ -121,6 +122,18 @@ def test_suggestions_come_true() -> None:
         name, i, j = each.watch
         assert after((each.cell, each.value or 0.0))(book().graph[name][i, j]) == each.becomes
         assert f" {each.becomes:.0f} " in each.text
+
+
+def test_a_case_has_one_colour() -> None:
+    """A page applies every condition that holds, and a spreadsheet the first one."""
+    grid = book().places["proof.grid"]
+    rules = [
+        x for rect, x in book().sheets["Proof"].dressings if rect == grid.rect(grid.block.whole)
+    ]
+    for edits, style in (((), "right"), (((("W_E", 9, 0), 0.0), (A, 9.0)), "differs")):
+        found = after(*edits)
+        holding = [x.style for x in rules if isinstance(x, When) and x.condition.value(found)]
+        assert holding == [style]
 
 
 def test_other_settings_prove_nothing() -> None:

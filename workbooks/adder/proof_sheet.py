@@ -333,7 +333,7 @@ def grid(ws: Composer, g: Forward) -> None:
         table.area,
         When("stale", LEN(first) == 0),
         When("right", AND(COUNT(first) == 1, first > 0)),
-        When("differs", LEN(first) > 0),
+        When("differs", AND(LEN(first) > 0, OR(COUNT(first) == 0, first <= 0))),
     )
     ws.sheet.put(DIGITS_ROW + BASE, 0, "green: proved", "note")
     text = "orange: open, not proved here. Such a case may be right or wrong."
