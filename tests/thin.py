@@ -1,4 +1,4 @@
-"""The three largest workbooks with narrow vectors and fewer words: what is asked of programs many
+"""The largest workbooks with narrow vectors and fewer words: what is asked of programs many
 times is asked of these. They have every kind of formula of the shipped ones (a test holds that)."""
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from cellformer.engine.models.generate import passage
 from cellformer.engine.studies import ablation
 from cellformer.engine.text.tokenizer import Tokenizer
 from cellformer.exporters.compose.book import Book
-from cellformer.workbooks import dialogue_game, learn, microgpt
+from cellformer.workbooks import dialogue_game, learn, microgpt, reward
 from cellformer.workbooks.dialogue_game import game
 from cellformer.workbooks.microgpt import program
 from cellformer.workbooks.microgpt.program import Drawn
@@ -62,8 +62,18 @@ def thin_microgpt() -> Book:
     return microgpt.built(Drawn(dict(new.weights), program.drawn().numbers), trained)
 
 
+def thin_reward() -> Book:
+    """The workbook of a model that learns from a reward."""
+    narrow = replace(reward.learning.SPEC, d_model=4, d_head=2, d_mlp=2)
+    models = (reward.learning.NEW, *reward.learning.TRAINED)
+    return reward.built(
+        {name: dict(random_model(narrow, k).weights) for k, name in enumerate(models)}
+    )
+
+
 THIN: dict[str, Callable[[], Book]] = {
     "dialogue-game": lambda: thin_book(4),
     "learn": thin_learner,
     "microgpt": thin_microgpt,
+    "reward": thin_reward,
 }

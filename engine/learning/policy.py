@@ -1,8 +1,9 @@
 """GRPO: the loss of a model that learns from rewards (Shao et al. 2024, "DeepSeekMath", 4.1).
 
 A group of texts is drawn from the model, and each gets a reward. `advantages` compares the rewards.
-`loss` adds every part of the loss as a block: ratio, clipped ratio, gain, KL divergence. The texts
-stand one after another along one token axis.
+`loss` adds every part of the loss as a block: ratio, clipped ratio, surrogate, KL divergence. The
+texts stand one after another along one token axis. In the first update of a group each ratio is 1;
+later ones compare with the probabilities of the first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,16 +17,23 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.op import X, op
 from cellformer.engine.learning import objective
 from cellformer.engine.models import ops
+from cellformer.engine.models.encoding import TOKENS
 
 BETA, CLIP = 0.02, 0.2  # weight of the KL divergence; how far a ratio counts from 1
 LEAST = 1e-4  # is added to the deviation of the rewards, which may be 0
-REFERENCE = "reference"  # the prefix of the pass with the weights that it began with
+MOST = 50  # an exponent above it counts as this one, so that no number overflows
+
+
+@op(surprise="i,0", kept="i,0", fresh="0,0")
+def old(surprise: X, kept: X, fresh: X) -> X:
+    """The surprise with which a word was drawn: that of now for a new group, else the kept one."""
+    return IF(fresh == 1, surprise, kept)
 
 
 @op(old="i,0", surprise="i,0")
 def ratio(old: X, surprise: X) -> X:
     """The probability of a word, over the probability with which it was drawn."""
-    return EXP(old - surprise)
+    return EXP(MIN(old - surprise, MOST))
 
 
 @op(ratio="i,0", clip="0,0")
@@ -35,7 +43,7 @@ def clipped(ratio: X, clip: X) -> X:
 
 
 @op(ratio="i,0", clipped="i,0", advantage="i,0")
-def gain(ratio: X, clipped: X, advantage: X) -> X:
+def surrogate(ratio: X, clipped: X, advantage: X) -> X:
     """The smaller product: advantage times ratio, or advantage times clipped ratio."""
     free, limited = ratio * advantage, clipped * advantage
     return IF(limited < free, limited, free)
@@ -44,41 +52,39 @@ def gain(ratio: X, clipped: X, advantage: X) -> X:
 @op(surprise="i,0", reference="i,0")
 def divergence(surprise: X, reference: X) -> X:
     """An estimate of the KL divergence from the reference. It is never below 0."""
-    return EXP(surprise - reference) - (surprise - reference) - 1
+    return EXP(MIN(surprise - reference, MOST)) - (surprise - reference) - 1
 
 
-@op(gain="i,0", divergence="i,0", beta="0,0", share="i,0")
-def counted(gain: X, divergence: X, beta: X, share: X) -> X:
+@op(surrogate="i,0", divergence="i,0", beta="0,0", share="i,0")
+def counted(surrogate: X, divergence: X, beta: X, share: X) -> X:
     """The part of the loss that comes from a word."""
-    return share * (beta * divergence - gain)
+    return share * (beta * divergence - surrogate)
 
 
-def loss(g: Graph, texts: np.ndarray, lengths: Sequence[int], beta: float, clip: float) -> Block:
+def loss(g: Graph, texts: np.ndarray, lengths: Sequence[int]) -> Block:
     """Add `policy.loss`, [1, 1], of texts [n_texts, words] after a forward pass over them.
 
-    Each text counts up to its length, and all texts count alike. The input `advantage`,
-    [n_tokens, 1], is 0 at first. `reference.…` reads the same texts with the
-    weights that the graph has now.
+    Each text counts up to its length, and all texts count alike. Inputs, each [n_tokens, 1], are
+    `advantage`, and of `policy` the surprise with the `reference` weights, and the one that was
+    `kept` from an update before, unless the group is `fresh`.
     """
     objective.loss(g, texts.ravel().tolist(), shares(texts.shape, lengths).ravel().tolist())
-    surprise, before = g["loss.of_token"], list(g)
-    weights = [block for block in before if block.kind == "weight"]
-    base = {w.name: g.input(f"{REFERENCE}.{w.name}", g.inputs[w.name], w.axes) for w in weights}
-    g.at(REFERENCE).copy_with(base, before)
-    advantage = g.input("advantage", np.zeros(surprise.shape), surprise.axes)
-    old = g.block("policy.old", ops.same, surprise)
-    own = g.block("policy.ratio", ratio, old, surprise)
-    limited = g.block("policy.clipped", clipped, own, g.input("clip", clip))
-    better = g.block("policy.gain", gain, own, limited, advantage)
-    apart = g.block("policy.divergence", divergence, surprise, g[f"{REFERENCE}.loss.of_token"])
-    share = g["loss.share"]
-    each = g.block("policy.counted", counted, better, apart, g.input("beta", beta), share)
-    return g.block("policy.loss", ops.total, each)
+    surprise, at = g["loss.of_token"], g.at("policy")
+    zeros = np.zeros(surprise.shape)
+    advantage = g.input("advantage", zeros, surprise.axes)
+    kept, reference = (at.input(name, zeros, surprise.axes) for name in ("kept", "reference"))
+    before = at.block("old", old, surprise, kept, at.input("fresh", 1.0))
+    own = at.block("ratio", ratio, before, surprise)
+    limited = at.block("clipped", clipped, own, g.input("clip", CLIP))
+    better = at.block("surrogate", surrogate, own, limited, advantage)
+    apart = at.block("divergence", divergence, surprise, reference)
+    each = at.block("counted", counted, better, apart, g.input("beta", BETA), g["loss.share"])
+    return at.block("loss", ops.total, each)
 
 
 def gradients(g: Graph, of: Block) -> Mapping[str, Block]:
     """Add the gradient of the loss. The probabilities with which texts were drawn are constants."""
-    return backward(g, of, held=[g["policy.old"]])
+    return backward(g, of, held=[g["policy.old"]], tokens=TOKENS)
 
 
 def shares(shape: tuple[int, ...], lengths: Sequence[int]) -> np.ndarray:

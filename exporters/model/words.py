@@ -327,6 +327,11 @@ IN_FULL = {  # by the whole name
     "next.used": "how many random numbers are used up to this name",
     "points": "points of the loss curve: mean losses of the steps",
     "next.points": "points of the loss curve, with the point of this step",
+    "advantage": "reward of the text minus the mean reward, over the deviation",
+    "all.tokens": "last word of each pair of a word and a place, as its id",
+    "all.positions": "place of each pair",
+    "all.last": "number of the pair of a beginning’s last word",
+    "all.stream": "residual stream of a beginning’s last word, before the block",
     "settled": "sums of the states, computed before the training step",
 }
 OF_LOSS = {  # the blocks of a loss, by their names in it
@@ -337,6 +342,18 @@ OF_LOSS = {  # the blocks of a loss, by their names in it
     "score": "score of the true next word",
     "of_token": "surprise at the true next word: -ln of the word’s probability",
     "counted": "surprise, multiplied by the word’s share of the loss",
+}
+OF_POLICY = {  # the blocks of a loss by rewards, by their names in it
+    "reference": "surprise of the reference model at the word",
+    "kept": "surprise with which the word was drawn, from the update before",
+    "fresh": "1 for new texts, 0 for the texts of the update before",
+    "old": "surprise with which the word was drawn",
+    "ratio": "probability of the word, over its probability when it was drawn",
+    "clipped": "ratio within the clip range",
+    "surrogate": "the smaller of ratio × advantage and clipped ratio × advantage",
+    "divergence": "estimate of the KL divergence from the reference model",
+    "counted": "the part of the loss that comes from the word",
+    "loss": "loss: beta × KL divergence minus surrogate, in the mean",
 }
 OF_SSM = {  # the blocks of a state space model, where other parts have the same names
     "x": "input of the channels",
@@ -384,7 +401,13 @@ def _meaning(block: Block, gradient_of: str) -> str:
         return of_optimizer(block)
     if block.part in OF_STATE:
         return OF_STATE[block.part]
-    of_part = {"loss": OF_LOSS, "time": OF_TIME, "ssm": OF_SSM, "conv": OF_CONVOLUTION}
+    of_part = {
+        "loss": OF_LOSS,
+        "policy": OF_POLICY,
+        "time": OF_TIME,
+        "ssm": OF_SSM,
+        "conv": OF_CONVOLUTION,
+    }
     for part, meanings in of_part.items():
         if part in block.inside and block.leaf in meanings:
             return meanings[block.leaf]

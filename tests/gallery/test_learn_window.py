@@ -73,8 +73,9 @@ def test_stored_steps_are_torchs(torch) -> None:
     agree({"losses": losses, "weights": weights}, STEPS["losses"], STEPS["weights"], 1e-12)
 
 
-def in_libreoffice(path: Path, n_steps: int, *ways: str) -> dict[str, Any]:
-    """What the script of the benchmark sees, or skip where something that it needs is missing."""
+def in_libreoffice(path: Path, n_steps: int, *ways: str, name: str = "learn") -> dict[str, Any]:
+    """What the script of the benchmark sees in a workbook, `name`, or skip where something that it
+    needs is missing."""
     if not Path(PYTHON).exists() or subprocess.run([PYTHON, "-c", "import uno"]).returncode:
         pytest.skip("no python has LibreOffice's `uno`; apt install python3-uno")
     for program in ("Xvfb", "xdotool") if "window" in ways else ():
@@ -85,7 +86,7 @@ def in_libreoffice(path: Path, n_steps: int, *ways: str) -> dict[str, Any]:
     done = subprocess.run(asked, capture_output=True, text=True, timeout=600)
     assert not done.returncode, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
-    places = default_book("learn").places
+    places = default_book(name).places
     for way in found.values():
         for name, values in way["weights"].items():
             way["weights"][name] = np.transpose(values) if places[name].turned else values

@@ -227,6 +227,7 @@ FAULTS = {
     "sampling": "it has no function RANK",
     f"{THIN}learn": "it computes no cell of a circle",
     f"{THIN}microgpt": "it computes no cell of a circle",
+    f"{THIN}reward": "it computes no cell of a circle",
 }
 
 
