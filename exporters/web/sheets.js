@@ -194,7 +194,7 @@ class Page {
       else if (columns[0] === 0) flow.append(element("h3", {}, first));
       else if (first && text && !ENDED.test(text)) line.append(` ${first}`);
       else if (first) flow.append((line = element("p", {}, first)));
-      text = first;
+      text = columns[0] === 0 ? "" : first;
     }
     return flow;
   }

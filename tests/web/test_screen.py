@@ -363,6 +363,14 @@ def test_a_hint_names_only_what_is_there(play: Play) -> None:
     assert said == "Switch a head off, or click a picture for its numbers."
 
 
+def test_start_shows_every_line_of_text(play: Play) -> None:
+    """Also the first one after each heading."""
+    (said,) = play("unrolled", ["text", ".flow"])
+    texts = [entry.value for entry in default_book("unrolled").sheets["Start"].entries.values()]
+    for begin in ("A very small transformer makes", "The sheet Learn shows the settings"):
+        assert any(str(text).startswith(begin) for text in texts) and begin in " ".join(said)
+
+
 @pytest.mark.parametrize("width", [390, 1366, 1920])
 def test_no_label_is_cut(play: Play, width: int) -> None:
     assert play("dialogue-game", ["cut", ".tile .told"], ["wide"], width=width) == [[], 0]

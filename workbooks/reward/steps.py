@@ -51,6 +51,9 @@ def write(ws: Composer) -> None:
         "reward.deviation": ("deviation", "standard deviation of the rewards", "step"),
     }
     settings(ws, more)
+    ws.heads_at((top, LENGTH + 1), "id", "0", "1", "2", style="label")
+    ws.sheet.put(top + 1, LENGTH + 1, "word", "row label")
+    ws.lay(g["words"], (top + 1, LENGTH + 2), "word")
     ws.cursor += 1
     top = ws.cursor
     grid(ws, g["shown"], (top, 1), "The texts", "word", places())

@@ -37,6 +37,7 @@ def add(g: Graph, begun: learning.Weights) -> None:
     """Add the texts, their rewards and advantages, and make the step read them; at first those that
     the weights `begun` write."""
     numbers, reads = game.random_numbers(0), learning.one_text(begun)
+    g.input("words", WORDS)
     g.input("random", numbers.reshape(game.STEPS, -1))
     ids = learning.written(reads, begun, numbers[0])
     before = learning.probabilities(reads, begun, ids)
