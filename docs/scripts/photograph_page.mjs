@@ -15,7 +15,8 @@ const { chromium } = createRequire(new URL("../../tests/node/", import.meta.url)
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 const tab = await browser.newPage({ viewport: { width: 1366, height: 768 } });
 await tab.goto(pathToFileURL(resolve(page)).href);
-await tab.getByRole("checkbox", { name: OFF }).uncheck();
+await tab.getByRole("button", { name: `Switch ${OFF} off` }).click();
 await tab.locator("#ledger", { hasText: `${OFF} off` }).waitFor();
+await tab.evaluate(() => scrollTo(0, 0));
 await tab.screenshot({ path: picture });
 await browser.close();
