@@ -44,7 +44,7 @@ class Learner:
         """Make step n, counted from 0, on ids [batch, length]; returns the mean loss before it, in
         nats."""
         weights = {name: np.atleast_2d(w) for name, w in self.weights.items()}
-        known = ids[:, 1:] != IGNORED  # [batch, n_tokens]
+        known = self.counted(ids)  # [batch, n_tokens]
         graph, gradients = self._pass(known.shape[1], weights)
         batch = {
             "tokens": np.maximum(ids[:, :-1], 0),
@@ -55,6 +55,10 @@ class Learner:
         values = filled(graph, weights | columns)
         self._move(n, {name: summed(values[block.name]) for name, block in gradients.items()})
         return float(values["loss"].sum())
+
+    def counted(self, ids: np.ndarray) -> np.ndarray:
+        """Whether each next word counts in the loss: [batch, n_tokens]."""
+        return np.asarray(ids[:, 1:] != IGNORED)
 
     def _pass(
         self, n_tokens: int, weights: Mapping[str, np.ndarray]

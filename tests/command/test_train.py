@@ -95,7 +95,7 @@ def test_retrained_folder_has_one_tokenizer(text: Path, tmp_path: Path) -> None:
         ("superposition --text text.txt", "leave out --text"),
         (
             "cat-sat",
-            "choose one of adder, dialogue-game, digits, microgpt, new-york, reward, semantic-tiny",
+            "choose one of adder, dialogue-game, digits, microgpt, new-york, recurrence, reward",
         ),
     ],
 )
