@@ -4,6 +4,7 @@ import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from openpyxl import load_workbook
 from cellformer import workbooks
 from cellformer.engine import Evaluator
 from cellformer.engine.cells.rounding import NEAR
+from cellformer.engine.learning import policy
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.generate import passage
 from cellformer.exporters.assemble import model_workbook
@@ -33,6 +35,7 @@ from cellformer.exporters.file.xlsx import write
 from cellformer.exporters.model.plan import Limits
 from cellformer.names import book as named_book
 from cellformer.names import load
+from cellformer.workbooks.reward import game, learning
 
 pytestmark = pytest.mark.usefixtures("node")
 
@@ -286,6 +289,17 @@ def test_what_a_page_has_learned_is_in_its_workbook(pages, built, tmp_path: Path
     assert cli("import", path, "-o", tmp_path / "model").code == 0
     found = checkpoint.load(tmp_path / "model").weights["W_E"]
     np.testing.assert_allclose(found.ravel(), weights, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_page_learns_from_a_reward_as_the_engine(pages, built, tmp_path: Path) -> None:
+    """Twelve steps: on a page each recalculation makes one."""
+    given_ = (pages["reward"], str(built["reward"]), str(tmp_path / "learned.xlsx"), 12, "W_U")
+    weights = np.array(call("workbook.mjs", "learned", *given_))
+    begun = learning.load()[learning.NEW]
+    made = learning.learn(begun, game.random_numbers(0), game.BALANCED, policy.BETA)
+    *_, last = islice(made, 12)
+    assert np.abs(weights - last.weights["W_U"].ravel()).max() < 1e-9
 
 
 # --- formulas that cells share ----------------------------------------------------------------

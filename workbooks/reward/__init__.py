@@ -40,6 +40,14 @@ from cellformer.workbooks.reward.sheets import Parts
 
 TOPIC, AFTER, LEVEL = "Learning", "microgpt", 3
 TITLE = "reward: a model learns from a reward alone that books must balance"
+EXERCISES = (  # a probability to draw by, the group's rewards, an advantage, a share, a text
+    "below.C[0,1]",
+    "reward.mean[0,0]",
+    "reward.deviation[0,0]",
+    "advantage.of_text[0,0]",
+    "loss.share[7,0]",
+    "now.text[4,0]",
+)
 LEARNT = {  # the last lines of the sheet How
     "In Excel, in this workbook": (
         "The words of a text depend on each other: each is drawn after the word before. In a "
@@ -81,6 +89,8 @@ def built(trained: Trained) -> Book:
         "what the model writes, how varied its texts are, and whether its certainty is justified",
         "Before: the model that imitates random books. Now: the current weights. All figures are "
         "exact: the model can write only 255 texts.",
+        "To see a reward exploited, choose ‘balanced’, ‘credit’ or ‘long’ at ‘begin with’ on the "
+        "sheet Learn.",
         widths={0: 32, 1: 13, 2: 13, 3: 13},
     )
     counted = clock.add(g, sheets.A_POINT)
@@ -156,8 +166,8 @@ def story(w: Workbook) -> Story:
                 sure=after_steps(w["certainty"][0, 1]),
                 right=after_steps(w["certainty"][1, 1]),
             ),
-            "What to do: on the sheet Learn, choose ‘learn’ in the green cell. Then hold down F9. "
-            "Two presses of F9 make one step. Or choose ‘balanced’ at ‘begin with’.",
+            "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Two "
+            "presses of F9 make one step. Or choose ‘balanced’ at ‘begin with’.",
         ],
         look=[
             "The sheet Learn shows the eight texts of each step, their rewards, and the curve. "

@@ -46,7 +46,9 @@ def compared(ws: Composer) -> None:
 def _diagram(ws: Composer, row: int) -> None:
     """The reliability diagram, and its bins far below."""
     g, top = ws.book.graph, ws.cursor + 2
-    ws.text("", "The points of the diagram: words by the probability that the model gives")
+    ws.text(
+        "", "The points of the diagram: words by their probability. A row without words has 0 %."
+    )
     ws.heads_at((top + 1, 0), "from", "before: sure", "right", "now: sure", "right", style="label")
     shares = [f"{edge:.0%}" for edge in after.EDGES[:-1]]
     ws.sheet.down(top + 2, 0, shares, "row label")
@@ -61,7 +63,7 @@ def _diagram(ws: Composer, row: int) -> None:
         series.append(Series(side, bins[:, 0], bins[:, 1]))
     axes = ("probability of the likeliest word", "how often it comes in random books")
     title = "Calibration before and now"
-    ws.chart(Chart(row, 4, "scatter", title, series, (560, 390), axes, across="0%"))
+    ws.chart(Chart(row, 4, "scatter", title, series, (560, 390), axes, shares=True, across="0%"))
 
 
 def every_text(p: Parts) -> None:

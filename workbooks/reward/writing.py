@@ -2,6 +2,9 @@
 
 A text begins at beginning 1. A random number below the probability of D writes D; below that of D
 or C, C; else END. The texts stay for as many updates as the reader chose, and then others follow.
+
+A word reads the rows of its own beginnings alone. If it reads the whole table, LibreOffice 7.4 takes
+the words for a circular reference when it computes all cells (Err:523).
 """
 
 from collections.abc import Callable, Sequence
@@ -66,9 +69,9 @@ def _draw(g: Graph) -> None:
 
     def sure(n_words: int) -> Callable[[int, int], Expression]:
         def cell(k: int, t: int) -> Expression:
-            first, n = 2**t, 2**t  # the beginnings of t entries: LibreOffice needs a small range
+            first = 2**t  # of the beginnings with t entries: as many follow
             at = MAX(1, g["beginning"][k, t] - first + 1)
-            rows = probs[first - 1 : first - 1 + n, :]
+            rows = probs[first - 1 : 2 * first - 1, :]
             shares = [INDEX(rows, at, word + 1) for word in range(n_words)]
             return shares[0] if n_words == 1 else shares[0] + shares[1]
 
