@@ -133,7 +133,12 @@ def what_is_read(ws: Composer, g: Forward) -> None:
         at = (top + k, N_WORDS + 1)
         ws.lay(g[f"{head}.switch"], at, "switch")
         ws.sheet.rules[at] = between(-1, 2, "1 is on, 0 is off.")
-    ws.cursor = top + len(READS) + 2
+    ws.cursor = top + len(READS) + 1
+    ws.text(
+        "Hidden attention is the weight of each word in the output of the Mamba, as the mean of "
+        "its channels. It can be below 0.",
+        style="note",
+    )
 
 
 def kept_so_far(ws: Composer, g: Forward) -> None:
