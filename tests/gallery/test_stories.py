@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, default_book
+from conftest import ROOT, cli, default_book
 
 from cellformer.engine import Evaluator
 from cellformer.engine.models import checkpoint
@@ -281,15 +281,10 @@ def test_rules_that_the_model_keeps() -> None:
     loss, shares = rules.measured(model, ids)
     assert loss == pytest.approx(np.mean(losses), abs=1e-9)
     assert shares == pytest.approx({rule: np.mean(x) for rule, x in kept.items()}, abs=1e-9)
-    loss, shares = rules.measured(model, whole := new())
+    loss, shares = rules.measured(model, whole := rules.unread())
     assert loss - grammar.floor(whole) == pytest.approx(0.008, abs=1e-3)
     assert min(shares, key=lambda rule: shares[rule]) == rules.BACK
     assert 0.85 < shares.pop(rules.BACK) < 0.9 < 0.99 < min(shares.values())
-
-
-def new() -> np.ndarray:
-    """The stories that the sheet Rules measures on."""
-    return grammar.sentences(np.random.default_rng(rules.SEED), rules.N_STORIES)
 
 
 # --- the files ------------------------------------------------------------------------------------
@@ -310,6 +305,25 @@ def test_training_repeats_the_file(name: str, tmp_path: Path) -> None:
         assert made.read_bytes() == (learning.FOLDER / name / made.name).read_bytes()
 
 
-def test_training_of_other_steps_and_scales() -> None:
-    *steps, model = learning.train(0, embed_scale=0.1, steps=2)
-    assert len(steps) == 2 and model.spec == stories.model().spec
+def test_train_command_shows_the_rules(tmp_path: Path) -> None:
+    done = cli("train", "stories", "-o", tmp_path / "m", "--steps", 2, "--embed-scale", "0.1")
+    assert done.code == 0 and rules.BACK in done.out
+    assert checkpoint.load(tmp_path / "m").spec == stories.model().spec
+
+
+def test_page_of_the_capstone_says_so() -> None:
+    """docs/capstone.md: the numbers that the tests above compute."""
+    page = " ".join((ROOT / "docs" / "capstone.md").read_text(encoding="utf-8").split())
+    pairs = [("big", "small"), ("happy", "sad"), ("mom", "mother")]
+    assert "; ".join(f"{cosine(a, b):.2f}" for a, b in pairs) in page
+    book = default_book("stories")
+    group, role = book.values["near.share"].ravel()[-2:]
+    assert f"of the same group | {group:.0%}".replace("%", " %") in page
+    assert f"if there is one | {role:.0%}".replace("%", " %") in page
+    share = book.values["map.shown_share"][0, 0]
+    assert f"share of two components | {share:.1%}".replace("%", " %") in page
+    sizes = np.array([len(words) for words in grammar.GROUPS.values()])
+    chance = (sizes * (sizes - 1)).sum() / (84 * 83)
+    assert f"(by chance: {chance:.0%})".replace("%", " %") in page
+    example = page.partition("``` <BOS> ")[2].partition(" ```")[0]
+    assert grammar.surprise(example.split()) > 0

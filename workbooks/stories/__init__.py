@@ -106,4 +106,4 @@ def _studies(book: ModelBook) -> None:
         page.add(book)
 
 
-train, floor = learning.train, grammar.floor
+train, floor, figures = learning.train, grammar.floor, rules.figures

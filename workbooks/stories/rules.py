@@ -83,11 +83,21 @@ def measured(model: Model, ids: np.ndarray) -> tuple[float, dict[str, float]]:
     return float(np.mean(losses)), {rule: float(np.mean(x)) for rule, x in kept.items()}
 
 
+def unread() -> np.ndarray:
+    """Stories that no training draws: [N_STORIES, LENGTH]."""
+    return grammar.sentences(np.random.default_rng(SEED), N_STORIES)
+
+
+def figures(model: Model) -> list[tuple[str, str]]:
+    """The share of each rule that a model keeps, on new stories."""
+    return [(rule, f"{share:.1%}") for rule, share in measured(model, unread())[1].items()]
+
+
 def add(book: ModelBook) -> None:
     """Add the losses, and each rule's share."""
     page = layout.page(book, SHEET)
     page.about(PURPOSE, *ABOUT, widths={0: 82, 1: 11, 2: 11})
-    ids = grammar.sentences(np.random.default_rng(SEED), N_STORIES)
+    ids = unread()
     loss, kept = measured(book.model, ids)
     losses = {
         "the model": loss,
