@@ -66,8 +66,8 @@ STORY = Story(
             "sentence: ‘dog’ has {then:.0%}. The companion of the first sentence comes back.",
                    ("sentence", 0, 0), COMPANION, ("probs", BACK, grammar.ID["dog"])),
         Suggestion(
-            "Keep the sentence ‘the happy girl and a dog run to the river . so she and the’, and "
-            "type ‘0’ on Switches for head 0.0: ‘dog’ falls to {then:.1%}. This head looks back at the companion.",
+            "Keep the sentence ‘the happy girl and a dog run to the river . so she and the’. Type ‘0’ "
+            "on Switches for head 0.0: ‘dog’ falls to {then:.1%}. This head looks back at the companion.",
                    ("blocks.0.attn.h0.switch", 0, 0), 0.0, ("probs", BACK, grammar.ID["dog"]),
                    also=((("sentence", 0, 0), COMPANION),)),
     ],

@@ -146,6 +146,7 @@ def _asked(book: ModelBook, page: Composer) -> None:
     page.sheet.lists[row, col - 1] = words.fixed
     found = IFERROR(MATCH(asked, kind[:, 0], 0), 1)
     at = (row + 1, col - 1)
+    page.sheet.put(row + 1, col - 2, "row", "row label")
     place = page.computed_at("exchanged.asked_place", at, (1, 1), lambda *_: found, "id")
     cosines = _asked_cosines(book, page, place)
 

@@ -1,9 +1,9 @@
 """The training of the model of the stories, and of its control, which reads the same stories with 34
 words exchanged.
 
-`python -m cellformer.workbooks.stories.learning` trains both and writes models/stories again. Cells
-train them in float64, and each weight is rounded to three decimals: the last digits, in which
-processors may differ, do not reach the file.
+`python -m cellformer.workbooks.stories.learning` trains both and writes models/stories again, byte for
+byte on the same processor. Another processor rounds last digits otherwise, and training makes this
+larger: its models have other weights, and are as good.
 """
 
 from collections.abc import Iterator, Mapping
