@@ -53,7 +53,7 @@ def named(at: CellAt) -> str:
     """What Start says of a cell."""
     sheet, row, col = at
     cell = f"{quoted(sheet)}!{a1(Rect(row, row + 1, col, col + 1))}"
-    return f"a formula was typed over in {cell}: undo (Ctrl+Z)"
+    return f"the formula in {cell} was typed over: undo (Ctrl+Z)"
 
 
 def faults(said: str, at: CellAt, typed: Typed) -> Iterator[str]:

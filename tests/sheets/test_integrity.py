@@ -206,7 +206,7 @@ def test_error_text_and_blank_are_told_apart(written: dict[str, Path]) -> None:
     book, sheet = book_of("cat-sat"), InIronCalc(written["cat-sat"])
     at = book.cell("blocks.0.attn.h0.W_V", 2, 2)
     for value, told in (
-        ("=NA()", "1 → an error: results that use it count as 0"),
+        ("=NA()", "1 → an error: results that use the cell count as 0"),
         ("x", "1 → ‘x’, a text: counts as 0"),
         ("", "1 → empty: counts as 0"),
     ):
