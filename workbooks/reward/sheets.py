@@ -7,8 +7,8 @@ import numpy as np
 
 from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.block import Block
-from cellformer.engine.cells.expression import Area, Expression
-from cellformer.engine.cells.functions import CHOOSE, IF, MIN
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import IF, MIN
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.language import worded
 from cellformer.exporters.assemble.block_list import put
@@ -24,6 +24,9 @@ from cellformer.workbooks.learn.sheets import (
     latches,
     settings,
     small_latches,
+)
+from cellformer.workbooks.learn.sheets import (
+    SETTINGS as OF_LEARN,
 )
 from cellformer.workbooks.reward import table
 from cellformer.workbooks.reward.game import LENGTH, STEPS, TEXTS, WORDS
@@ -98,9 +101,15 @@ def begin(p: Parts) -> dict[str, Block]:
             g.input(f"{slug(model)}.{name}", np.reshape(weights[name], shape), axes)
             for model, weights in p.trained.items()
         ]
-        return g.table(
-            f"start.{name}", shape, lambda i, j: CHOOSE(number, *(x[i, j] for x in held)), axes
-        )
+        first, *others = held
+
+        def cell(i: int, j: int) -> Expression:
+            found: Expression = expression(first[i, j])
+            for k, other in enumerate(others, 2):
+                found = IF(number == k, other[i, j], found)
+            return found
+
+        return g.table(f"start.{name}", shape, cell, axes)
 
     return {name: chosen(name) for name in p.step.updated}
 
@@ -157,6 +166,7 @@ def control(ws: Composer) -> None:
     _texts(ws, top)
     ws.heading("The settings in effect")
     settings(ws, EFFECT, "count")
+    settings(ws, {name: OF_LEARN[name] for name in ("beta1", "beta2", "epsilon")})
     ws.heading("The clock")
     settings(ws, RECALCULATIONS)
     settings(ws, CLOCK | TICKS, "count")

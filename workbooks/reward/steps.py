@@ -67,6 +67,7 @@ def write(ws: Composer) -> None:
         "below.D": ("Below this number, the word is D: its probability", "step"),
         "below.C": ("Below this one, it is C, else END: the probability of D or C", "step"),
         "beginning": ("The beginning before each word, by its number on Step 1 Model; 0 after the end", "id"),
+        "kept.texts": ("The texts of the update before", "id"),
         "drawn": ("The word that the random number draws: 0 D, 1 C, 2 END", "id"),
         "texts": ("The words of the texts in use", "id"),
     }  # fmt: skip

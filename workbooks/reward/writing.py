@@ -14,7 +14,6 @@ import numpy as np
 from cellformer.engine.cells.expression import Expression, expression
 from cellformer.engine.cells.functions import (
     AND,
-    CHOOSE,
     COUNTIF,
     IF,
     INDEX,
@@ -93,7 +92,13 @@ def _draw(g: Graph) -> None:
 
 def _spelt(g: Graph, k: int, t: int, words: Sequence[str]) -> Expression:
     """A word of a text; nothing after its end."""
-    return IF(g["beginning"][k, t] == 0, "", CHOOSE(g["texts"][k, t] + 1, *words))
+    debit, credit, end = words
+    written = g["texts"][k, t]
+    return IF(
+        g["beginning"][k, t] == 0,
+        "",
+        IF(written == DEBIT, debit, IF(written == CREDIT, credit, end)),
+    )
 
 
 def _reward(g: Graph) -> None:
