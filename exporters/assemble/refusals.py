@@ -24,7 +24,7 @@ def check(model: Model, plan: Plan) -> None:
     if plan.chat:
         apart += [(option, "--chat") for option in others]
     for one, other in apart:
-        raise InputError(f"{one} and {other} cannot be combined: build a workbook with each")
+        raise InputError(f"{one} and {other} cannot be combined: build two workbooks")
     for each in asked:
         if each.instead and not plan.whole:
             raise InputError(

@@ -40,7 +40,7 @@ ALIKE = (
     "letter more or less"
 )
 FEW = 6  # columns
-ROUNDED = "rounded logits; the id replaces the last digits, in which programs differ"
+ROUNDED = "rounded logits: the id replaces the last digits, which differ between programs"
 # the same with a row for every step by which a rank is found that is not laid out
 HALVING = (
     ("choice.top_p", "Number of words with a total probability below top-p, by halving"),

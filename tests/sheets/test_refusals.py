@@ -36,7 +36,7 @@ def test_options_that_stand_apart_are_refused(one: str, other: str) -> None:
     apart = {(each.option, options[name]) for each in additions() for name in each.apart}
     said = refusal(**ASKED[one], **(ASKED[other] if other != one else {}))
     if (one, other) in apart or (other, one) in apart:
-        assert "cannot be combined: build a workbook with each" in said
+        assert "cannot be combined: build two workbooks" in said
         assert one in said and other in said
     else:
         assert said == ""

@@ -109,7 +109,7 @@ MEANINGS = {
     "before.sums": "the sum with these digits",
     "own.word": "the embedding of the digit before",
     "apart": "the right digit minus each other digit, and sizes",
-    "apart.stream": "the same as factors of bounds of the stream",
+    "apart.stream": "these, as factors for the stream’s bounds",
     "apart.mlp": "the same as factors of bounds of the hidden cells",
     "sum": "the case of the sum on Add: its digits, what is right and written, and its row",
     "sum.leads": "the lead of each digit of the sum on Add, before the last norm, divided by 100",
@@ -140,8 +140,9 @@ def add(w: Workbook, g: Forward) -> None:
     ws = w.sheet(
         "Proof",
         "which cases of a digit are proved: right, whatever the other digits are",
-        "The model reads mostly five digits when it writes one: two of this place, two of the "
-        "place before, and the digit written there. With the carry, they make a case.",
+        "To write a digit, the model mostly reads five: two of this place, two of "
+        "the place before, and the digit written before. With the carry, these make "
+        "a case.",
         widths={0: 25}
         | dict.fromkeys(range(LEFT, LEFT + PAIRS), 4.1)
         | {PANEL - 1: 1.5, PANEL: 29, PANEL + 1: 12, PANEL + 2: 12},

@@ -221,8 +221,8 @@ def track(p: Parts) -> None:
     ws = p.w.sheet(
         "Track",
         "the mean loss of each pass through the corpus, for the chart",
-        "A completed pass keeps its loss. All later points show the current pass, so the curve "
-        "grows during learning.",
+        "A completed pass keeps its loss. All later points show the current pass, so "
+        "the curve gets longer.",
     )
     points, passed, mean = g["points"], g["passed"][0, 0].fixed, g["mean_loss"][0, 0].fixed
     g.table("curve.x", points.shape, lambda i, j: MIN(i + 1, passed))

@@ -125,10 +125,7 @@ def suggest(w: Workbook, ws: Composer, scores: Area) -> None:
 def printed(w: Workbook) -> list[Comparison]:
     """The notes' numbers of softmax: two listings, sums, and a table."""
     rows = []
-    again = (
-        "the second listing in the notes repeats the first row; the first has 0.0159, 0.1173, "
-        "0.8668"
-    )
+    again = "the notes’ second listing repeats row 1 as row 2; the first has 0.0159, 0.1173, 0.8668"
     for i, j in ((i, j) for i in range(2) for j in range(3)):
         cell, what = w["by_rows"][i, j], f"query {i + 1}, key {j + 1}"
         rows.append(Comparison(f"softmax, dim=-1, {what}", RIGHT[i][j], cell, "", 4))

@@ -50,8 +50,8 @@ STORY = Story(
         "cell of this workbook (the calculator) adds the answer.",
         "Why it matters: an assistant uses a tool by writing words. These words, and the results "
         "that come back, decide what the assistant can do.",
-        "A wrong sum gets the right answer to the wrong question. Without the tool, the model "
-        "writes the likeliest number and continues.",
+        "If the model writes a wrong sum, the calculator solves that sum. Without "
+        "the tool, the model writes the likeliest number and continues.",
     ],
     examples=(PROMPT, "<BOS> 7 and 5 make", "<BOS> 9 less 4 leave"),
     look=[
