@@ -22,8 +22,8 @@ HEAD = """# The gallery
 These are the worked examples of the essays and lecture notes behind this project. They are live:
 you can change every number that the text prints. Each workbook suggests edits and says what they
 do. [sources.md](sources.md) lists the printed numbers beside the recomputed ones, and says where a
-source is wrong. `cellformer build NAME` writes one workbook, `cellformer build --all` all of them
-with their [pages](page.md) and an index to search.
+source is wrong. `cellformer build NAME` writes one workbook. `cellformer build --all` writes all of
+them, with their [pages](page.md) and an index to search.
 
 """
 SHEETS = {  # the others: the sheet after Start
@@ -61,8 +61,8 @@ def picture(name: str) -> Path:
 def page() -> str:
     """The gallery in Markdown: a table per topic, a line and a picture for each workbook."""
     first = workbooks.first()
-    levels = "; ".join(f"{level}: {what}" for level, what in workbooks.LEVELS.items())
-    lines = [f"In learning order, from **`{first}`**. Levels: {levels}.", ""]
+    levels = " ".join(f"Level {k}: {what}." for k, what in workbooks.LEVELS.items())
+    lines = [f"In learning order, from **`{first}`**. {levels}", ""]
     for topic, listed in workbooks.by_topic().items():
         lines += [f"## {topic}", "", "| | |", "|---|---|"]
         for name in listed:

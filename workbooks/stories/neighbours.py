@@ -159,7 +159,7 @@ def _pairs(book: ModelBook, page: Composer, cosines: Area) -> None:
 
     def common(i: int, _: int) -> Expression:
         role, group = (alike(i, kind[:, c].fixed) for c in (1, 0))
-        plays = 1 - EXACT(Nth(kind[:, 1].fixed, MAX(1, places[i, 0])), NO_ROLE)
+        plays = IF(EXACT(Nth(kind[:, 1].fixed, MAX(1, places[i, 0])), NO_ROLE), 0, 1)
         less = IF(group, worded("group"), worded("nothing"))
         return IF(known(i), IF(role * plays > 0, worded("role"), less), worded("unknown word"))
 
