@@ -83,7 +83,7 @@ MEANINGS = {
     "word_ends": "1: the last character of a word",
     "fused": "1: unknown; one token with the character before",
     "single": "symbol of the character; 0 if the bytes are used instead",
-    "gives": "number of symbols that the character gives",
+    "gives": "number of symbols made from the character",
     "before": "number of earlier symbols",
     "total": "number of symbols",
     "source": "source character of the symbol",

@@ -110,7 +110,7 @@ MEANINGS = {
     "own.word": "the embedding of the digit before",
     "apart": "the right digit minus each other digit, and sizes",
     "apart.stream": "these, as factors for the stream’s bounds",
-    "apart.mlp": "the same as factors of bounds of the hidden cells",
+    "apart.mlp": "these, as factors for the hidden cells’ bounds",
     "sum": "the case of the sum on Add: its digits, what is right and written, and its row",
     "sum.leads": "the lead of each digit of the sum on Add, before the last norm, divided by 100",
 }
@@ -287,8 +287,8 @@ def verdict(ws: Composer, g: Forward) -> None:
         m=n - proved,
     )
     unfit = sentence(
-        "A setting on the sheet Inside is not as built, or a weight is not a number of less than "
-        "1E30: then nothing is proved here."
+        "Nothing is proved here: a setting on the sheet Inside is not as built, or a "
+        "weight is not a number below 1E30."
     )
     text = IF(g[f"{PROOF}.fits"][0, 0] == 0, unfit, IF(proved == n, every, some))
     ws.show("means", (row, LEFT + 1), text, "note")

@@ -69,8 +69,8 @@ STORY = Story(
         "essay's earlier tables. You see where an error begins.",
         "The essay prints three rows of the embedding. It prints no table that turns the last "
         "vector into scores.",
-        "The other numbers were chosen for this workbook. With these numbers, the last vector "
-        "that the essay assumes gives the printed scores.",
+        "The other numbers were chosen for this workbook. They turn the last vector, "
+        "as the essay assumes it, into the printed scores.",
     ],
     examples=(PROMPT, "the dog ran", "the cat sat on the"),
     look=[

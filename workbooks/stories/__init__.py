@@ -59,7 +59,10 @@ STORY = Story(
         "model has learnt. The sheet Printed has the essay’s figures.",
     ],
     suggestions=[
-        Suggestion("Choose ‘fish’ instead of ‘girl’: ‘swim’ rises from {now:.0%} to {then:.1%}. Of six verbs that go somewhere, a fish can do only one.",
+        Suggestion((
+            "Choose ‘fish’ instead of ‘girl’: ‘swim’ rises from {now:.0%} to "
+            "{then:.1%}. Six verbs can stand here; a fish can do only one."
+        ),
                    3, "fish", ("probs", LAST, grammar.ID["swim"])),
         Suggestion(
             "Type ‘<BOS> the happy girl and a dog run to the river . so she and the’ as the "
