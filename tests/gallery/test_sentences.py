@@ -57,7 +57,7 @@ def test_first_layer_writes_the_caller_at_the_verb() -> None:
     rules, page = said("dialogue-game", "Rules"), written("dialogue-game.md")
     assert "the answer becomes vice" in rules
     assert "the answer turns to *vice* (0.70)" in page
-    assert "alone does it, too (0.81)" in page and "after layer 0 (0.99)" in page
+    assert "MLP 0 alone also turns the answer (0.81)" in page and "after layer 0 (0.99)" in page
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_head_is_not_missed_when_off() -> None:
 def test_tarso_head_looks_at_the_verb() -> None:
     """Start: and finds there who called."""
     assert GAME.graph(OURS).values["blocks.1.attn.h2.pattern"][-1, CHIAMA] > 0.98
-    assert "layer 0 has already copied the caller's name there" in said("dialogue-game")
+    assert "where head 0.0 has put the caller’s name" in said("dialogue-game")
 
 
 def test_share_of_the_plane_of_names() -> None:
@@ -213,7 +213,7 @@ def test_probes_with_refitted_components() -> None:
     anew = dict(zip(semantics.AXES, found["wide"], strict=True))
     page = written("semantic-tiny.md")
     for axis in ("size", "power", "age"):
-        assert re.search(f"{axis} (falls )?from {leaked[axis]:.2f} to {anew[axis]:.2f}", page)
+        assert re.search(f"(?i:{axis}) (goes )?from {leaked[axis]:.2f} to {anew[axis]:.2f}", page)
     assert (shown[:, 5] - found["narrow"]).max() < 0.03
 
 
