@@ -139,7 +139,7 @@ def add(w: Workbook, g: Forward) -> None:
     """Add the sheets."""
     ws = w.sheet(
         "Proof",
-        "which cases of a digit are proved: right, whatever the other digits are",
+        "which cases of a digit are proved, for all values of the other digits",
         "To write a digit, the model mostly reads five: two of this place, two of "
         "the place before, and the digit written before. With the carry, these make "
         "a case.",
@@ -279,7 +279,7 @@ def verdict(ws: Composer, g: Forward) -> None:
     found = ws.show("verdict", (row, 0), sentence("{k} of {n} proved", k=proved, n=n), "status")
     ws.dress(found, When("right", proved == n), When("differs", proved < n))
     every = sentence(
-        "In each of these cases the model writes the right digit, whatever the other digits are."
+        "In each case, the model writes the right digit for all values of the other digits."
     )
     some = sentence(
         "{m} cases are open: these bounds do not tell whether they are right. ‘cellformer prove’ "

@@ -37,7 +37,7 @@ from typing import Any
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression
-from cellformer.engine.cells.functions import CHOOSE, IF, INT, MOD, RAND, SUM
+from cellformer.engine.cells.functions import CHOOSE, IF, INT, MIN, MOD, RAND, SUM
 from cellformer.engine.cells.graph import Graph
 
 START, LEARN, PAUSE = STATES = ("start", "learn", "pause")
@@ -202,6 +202,13 @@ def add_total(g: Graph, loss: Area) -> dict[str, Block]:
         return IF(g["pass.count"][0, 0] == 1, 0, g["pass.total"][0, 0]) + loss
 
     return {"pass.total": g.table("pass.next", (1, 1), total)}
+
+
+def add_curve(g: Graph, a_point: int, mean: Block) -> None:
+    """Add `curve.x` and `curve.y`: the points that are kept, then the current one."""
+    points, made, now = g["points"], g["made"][0, 0].fixed, mean[0, 0].fixed
+    g.table("curve.x", points.shape, lambda i, j: MIN((i + 1) * a_point, made + 1))
+    g.table("curve.y", points.shape, lambda i, j: IF(made >= (i + 1) * a_point, points[i, 0], now))
 
 
 def add_points(g: Graph, n_points: int, a_point: int) -> dict[str, Block]:

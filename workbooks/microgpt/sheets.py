@@ -338,9 +338,7 @@ def track(p: Parts) -> None:
         "The sheet keeps each complete point. All later points show the current step and loss, "
         "so the curve grows step by step.",
     )
-    points, made, mean = g["points"], g["made"][0, 0].fixed, g["mean_loss"][0, 0].fixed
-    g.table("curve.x", points.shape, lambda i, j: MIN((i + 1) * A_POINT, made + 1))
-    g.table("curve.y", points.shape, lambda i, j: IF(made >= (i + 1) * A_POINT, points[i, 0], mean))
+    clock.add_curve(g, A_POINT, g["mean_loss"])
     g.table("curve.guess", (2, 2), lambda i, j: g["guess"][0, 0] if j else expression(STEPS * i))
     columns(ws, {"curve.x": "steps", "curve.y": "loss", "curve.guess": "guess"})
 

@@ -8,7 +8,7 @@ import numpy as np
 from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression, expression
-from cellformer.engine.cells.functions import IF, MIN
+from cellformer.engine.cells.functions import IF
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.language import worded
 from cellformer.exporters.assemble.block_list import put
@@ -251,9 +251,7 @@ def track(p: Parts) -> None:
         "The sheet keeps each complete point. All later points show the current steps, so the "
         "curve grows step by step.",
     )
-    points, made, mean = g["points"], g["made"][0, 0].fixed, g["reward.point"][0, 0].fixed
-    g.table("curve.x", points.shape, lambda i, j: MIN((i + 1) * A_POINT, made + 1))
-    g.table("curve.y", points.shape, lambda i, j: IF(made >= (i + 1) * A_POINT, points[i, 0], mean))
+    clock.add_curve(g, A_POINT, g["reward.point"])
     columns(ws, {"curve.x": "steps", "curve.y": "reward"})
     ws = p.w.sheet(
         "Random",
