@@ -48,7 +48,7 @@ def test_step_and_second_pass() -> None:
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("build cat-sat --nudge --gradient", "build a workbook with each"),
+        ("build cat-sat --nudge --gradient", "cannot be combined: build two workbooks"),
         ("build cat-sat --nudge --prompt cat", "needs at least two words"),
         ("build final-step --nudge", "predicts other words than the words that it reads"),
     ],
