@@ -41,12 +41,11 @@ LEVELS = {  # what stands in a room, from the ground up: each imports only what 
     "engine.models": (
         *("spec", "foreign", "answering", "ops", "adapter", "tensors", "unpacking", "classes"),
         "sentence_modules",
-        *("gguf_file", "gguf_families"),
+        *("gguf_file", "gguf_families", "rope", "seeing"),
         *(
             "formats",
             "forward",
             "parts",
-            "rope",
             "alibi",
             "distance",
             "two_stacks",

@@ -12,7 +12,7 @@ from cellformer.engine.learning.decoders import SIZES
 from cellformer.engine.models import answering, architectures, rope
 from cellformer.engine.models.architectures import OWN, Declared
 from cellformer.engine.models.foreign import ACTIVATIONS, Config
-from cellformer.engine.models.formats.folder import SEEING
+from cellformer.engine.models.seeing import SEEING
 
 TARGET = Path(__file__).parents[1] / "architectures.md"
 HEAD = """# Architectures

@@ -26,12 +26,13 @@ from cellformer.engine.models import (
     architectures,
     classes,
     formats,
+    seeing,
     sentence_modules,
 )
 from cellformer.engine.models.answering import Rules
 from cellformer.engine.models.architectures import OWN
 from cellformer.engine.models.foreign import Config, Piece, Pieces
-from cellformer.engine.models.formats.folder import SEEING, config_of
+from cellformer.engine.models.formats.folder import config_of
 from cellformer.engine.models.formats.folder import reads as is_folder
 from cellformer.engine.models.forward import weight_shapes
 from cellformer.engine.models.model import Model
@@ -117,8 +118,7 @@ def check_kind(name: str) -> None:
     """Raise InputError for a folder of an architecture that is not known, before its weights are
     looked for: it may lack them yet."""
     if is_folder(name):
-        kind = config_of(name).get("model_type", str)
-        architectures.find(SEEING.get(kind, kind))
+        architectures.find(seeing.kind_read(config_of(name)))
 
 
 def with_adapter(model: Model, folder: str | Path, base: str) -> Model:

@@ -22,6 +22,7 @@ from cellformer.engine.cells.fields import LARGEST
 from cellformer.engine.models.foreign import FULL, ORIGINAL, WINDOWED, Config
 
 LONGEST = "max_position_embeddings"
+OF_IMAGES = ("mrope_section", "mrope_interleaved")  # how positions of pictures turn
 
 
 class Rotary(NamedTuple):
@@ -94,6 +95,15 @@ def read(
 def said(c: Config, default: Mapping[str, Any] | None = None) -> Any:
     """The rotary positions that a config describes, in its older or its newer field."""
     return c.look("rope_scaling") or c.look("rope_parameters") or default or {}
+
+
+def of_text(turns: Any) -> Any:
+    """Rotary positions for text alone, whose tokens have one place and not three: without the
+    options that say which pairs turn by the place within a picture."""
+    if not isinstance(turns, dict):
+        return turns
+    kept = {name: value for name, value in turns.items() if name not in OF_IMAGES}
+    return {name: "default" if value == "mrope" else value for name, value in kept.items()}
 
 
 def instead(c: Config, turns: Any) -> Config:

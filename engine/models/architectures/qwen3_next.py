@@ -14,7 +14,7 @@ from math import sqrt
 from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
-from cellformer.engine.models import ops, parts
+from cellformer.engine.models import ops, parts, rope
 from cellformer.engine.models.architectures import llama
 from cellformer.engine.models.architectures.llama import EPS, Turn, of_heads, run, usual
 from cellformer.engine.models.architectures.mixtral import MoeSpec, experts
@@ -43,7 +43,6 @@ OF_OTHERS = (  # fields of other programs, which its reference does not read
     *("mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"),
     *("mamba_ssm_dtype", "attn_output_gate"),
 )
-OF_IMAGES = ("mrope_section", "mrope_interleaved")  # how positions of pictures turn
 OWN_DEFAULTS = {  # of the reference's classes, where a config says nothing
     NEXT: {
         "num_hidden_layers": 48, "num_attention_heads": 16, "num_key_value_heads": 2,
@@ -186,9 +185,7 @@ def read_config(c: Config) -> ModelSpec:
     kind = c.values["model_type"]
     c.assume(max_position_embeddings=32768, hidden_act="silu", **OWN_DEFAULTS[kind])
     c.ignore(*OF_OTHERS, "router_aux_loss_coef")
-    turned = c.look("rope_parameters")
-    if isinstance(turned, dict):
-        c = c.otherwise(rope_parameters={k: v for k, v in turned.items() if k not in OF_IMAGES})
+    c = c.otherwise(rope_parameters=rope.of_text(c.look("rope_parameters")))
     if kind == MOE:  # all its layers have experts
         c = c.otherwise(intermediate_size=c.get("moe_intermediate_size", int, 512))
     spec = usual(c, 256, part="partial_rotary_factor", default_part=0.25)
