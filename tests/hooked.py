@@ -22,6 +22,13 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "quick_gelu": lambda x: x * (1.702 * x).sigmoid(),
     "mish": functional.mish,
     "tanh": functional.tanh,
+    "logistic": functional.sigmoid,
+    "relu6": functional.relu6,
+    "leaky_relu": functional.leaky_relu,
+    "selu": functional.selu,
+    "elu": functional.elu,
+    "laplace": lambda x: 0.5 * (1 + ((x - 0.707107) / (0.282095 * 2**0.5)).erf()),
+    "same": lambda x: x,
 }
 
 

@@ -29,6 +29,13 @@ ACTIVATIONS: dict[str, Activation] = {
     "quick_gelu": "quick_gelu",
     "mish": "mish",
     "tanh": "tanh",
+    "sigmoid": "logistic",
+    "relu6": "relu6",
+    "leaky_relu": "leaky_relu",
+    "selu": "selu",
+    "elu": "elu",
+    "laplace": "laplace",
+    "linear": "same",
 }
 USUAL = ("hidden_size", "num_attention_heads", "num_hidden_layers")
 ORIGINAL = "original_max_position_embeddings"

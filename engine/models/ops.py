@@ -794,6 +794,37 @@ def mish(x: X) -> X:
 
 
 @op(x="i,j")
+def relu6(x: X) -> X:
+    """ReLU, at most 6 (Howard et al. 2017)."""
+    return MIN(MAX(x, 0), 6)
+
+
+@op(x="i,j")
+def leaky_relu(x: X) -> X:
+    """ReLU with a slope of 0.01 below 0 (Maas et al. 2013)."""
+    return MAX(x, 0) + 0.01 * MIN(x, 0)
+
+
+@op(x="i,j")
+def elu(x: X) -> X:
+    """e^x - 1 below 0 (Clevert et al. 2016)."""
+    return MAX(x, 0) + (EXP(MIN(x, 0)) - 1)
+
+
+@op(x="i,j")
+def selu(x: X) -> X:
+    """ELU with two factors that keep mean 0 and variance 1 (Klambauer et al. 2017)."""
+    below = 1.6732632423543772 * (EXP(MIN(x, 0)) - 1)
+    return 1.0507009873554805 * (MAX(x, 0) + below)
+
+
+@op(x="i,j")
+def laplace(x: X) -> X:
+    """A normal distribution's share below x (Ma et al. 2023, "Mega", section 3.4)."""
+    return 0.5 * (1 + ERF((x - 0.707107) * 2.506626424383798))
+
+
+@op(x="i,j")
 def softplus(x: X) -> X:
     """ln(1 + exp(x)), which is above 0 and, for large x, x."""
     return MAX(x, 0) + LN(1 + EXP(MIN(x, 0 - x)))

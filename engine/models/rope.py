@@ -82,14 +82,15 @@ def read(
             f"{c.path}: partial_rotary_factor is {share!r}; it must be from 0 to 1, because "
             "d_rotary is part of d_head"
         )
-    if share != 1 and not part and kind not in ("default", "proportional"):
+    turning = int(d_head * share) if part or kind != "default" else d_head
+    if kind == "proportional":  # the pairs that do not turn are among its frequencies
+        turning = d_head
+    if share != 1 and not part and turning + turning % 2 != d_head:
         raise InputError(
             f"{c.path}: partial_rotary_factor = {share!r} does not fit {kind!r}, which rotates "
             "all features of a head; delete partial_rotary_factor"
         )
-    # the pairs that do not turn are among the frequencies of "proportional"
-    d_rotary = int(d_head * share) if part and kind != "proportional" else d_head
-    return scaling.scaled(theta, d_rotary)
+    return scaling.scaled(theta, turning)
 
 
 def said(c: Config, default: Mapping[str, Any] | None = None) -> Any:
@@ -189,16 +190,19 @@ class Scaling:
         n_ctx = self.c.get(LONGEST, int)
         if self.kind == "longrope":  # beyond the original length every frequency would be another
             n_ctx = min(n_ctx, int(self.original()))
-        plain = Rotary(theta, d_rotary, n_ctx)
-        if compute is None or not d_rotary:
+        plain, odd = Rotary(theta, d_rotary, n_ctx), d_rotary % 2
+        if not d_rotary or not (compute or odd):
             return plain
-        frequencies, factor = compute(self, plain, frequency(theta, d_rotary))
-        return plain._replace(frequencies=tuple(frequencies.tolist()), factor=factor)
+        frequencies, factor = frequency(theta, d_rotary), 1.0
+        if compute:
+            frequencies, factor = compute(self, plain, frequencies)
+        return Rotary(theta, d_rotary + odd, n_ctx, tuple(frequencies.tolist()), factor)
 
 
 def frequency(theta: float, d_rotary: int) -> np.ndarray:
-    """The frequency of every pair without scaling, in radians per token: [d_rotary / 2]."""
-    exponents = -2 * np.arange(d_rotary // 2) / max(d_rotary, 1)
+    """The frequency of every pair without scaling, in radians per token: [d_rotary / 2]. An odd
+    number of features is rounded up afterwards, as in the reference."""
+    exponents = -2 * np.arange((d_rotary + 1) // 2) / max(d_rotary, 1)
     return np.asarray(theta**exponents)
 
 
@@ -229,6 +233,8 @@ def yarn(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
     """Peng et al. 2023, section 3.2: a ramp over the pairs, from unchanged to divided."""
     if "factor" not in s.values:
         raise InputError(f"{s.c.path}: rope_scaling 'yarn' has no factor; add it")
+    if r.d_rotary % 2:
+        raise InputError(f"{s.c.path}: rope_scaling 'yarn' needs an even number of features")
     factor, original = s.stretch(), s.original()
 
     def pair_that_turns(times: float) -> float:

@@ -11,7 +11,10 @@ from cellformer.engine.cells.texts import cut
 
 Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "relu2", "quick_gelu", "mish", "tanh"]
+Activation = Literal[
+    "relu", "gelu", "gelu_tanh", "silu", "relu2", "quick_gelu", "mish", "tanh", "logistic",
+    "relu6", "leaky_relu", "selu", "elu", "laplace", "same",
+]  # fmt: skip
 Reads = Literal["text", "image"]
 Gives = Literal["next word", "masked word", "sentence", "class", "token class"]
 Pooling = Literal["mean", "first", "last", "max", "mean of root"]

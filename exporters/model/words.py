@@ -84,6 +84,8 @@ MEANING = {
     "shared_k": "rotated key features, which all heads share",
     "own_k": "key features that are not rotated",
     "placed_k": "key features in their columns of the key; 0 in the other columns",
+    "placed_q": "query, with the rotated features first",
+    "all_columns": "the column of each query feature",
     "still_columns": "key columns that are not rotated",
     "turned_columns": "rotated key columns",
     "suits": "score of each expert for the token, from 0 to 1",

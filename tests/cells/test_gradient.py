@@ -1,6 +1,7 @@
 """Gradients: every op against finite differences; what they refuse; that they are blocks."""
 
 import inspect
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from cellformer.engine.cells.op import Op, X, op
 from cellformer.engine.learning import objective, optimizers
 from cellformer.engine.models import ops
 from cellformer.engine.models.encoding import TOKENS
+from cellformer.engine.models.spec import Activation
 from cellformer.exporters.compose.address import A1
 
 OPS = [
@@ -108,6 +110,22 @@ def test_every_op_against_finite_differences(op: Op, mask: Mask) -> None:
         gradient = g.values[found[block.name].name] if block.name in found else zero
         expected = differences(g, "to.one", block)
         np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6, err_msg=block.name)
+
+
+@pytest.mark.parametrize("name", get_args(Activation))
+def test_activations_and_their_gradients_equal_torch(name: str, torch) -> None:
+    import hooked
+
+    values = np.array([[-30.0, -2.5, -0.6, -1e-9, 0.3], [0.8, 1.7, 5.9, 6.3, 30.0]])
+    g, x = Graph(), torch.tensor(values, requires_grad=True)
+    z = g.block("z", getattr(ops, name), g.input("x", values, ("rows", "columns"), "weight"))
+    expected = hooked.ACTIVATIONS[name](x)
+    np.testing.assert_allclose(g.values["z"], expected.detach().numpy(), rtol=1e-12, atol=1e-14)
+    by = np.random.default_rng(0).normal(size=values.shape)
+    (expected * torch.tensor(by)).sum().backward()
+    rows = g.block("rows", ops.along, z, g.input("by", by, ("rows", "columns")))
+    found = backward(g, g.block("one", ops.total, rows), tokens=TOKENS)["x"]
+    np.testing.assert_allclose(g.values[found.name], x.grad.numpy(), rtol=1e-10, atol=1e-13)
 
 
 @op(x="i,j", least="0,0")

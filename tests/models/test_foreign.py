@@ -412,8 +412,8 @@ REFUSED = {  # a golden model, options, and what the message names
     "falcon": ({"num_ln_in_parallel_attn": 3}, "num_ln_in_parallel_attn is 3"),
     "gptj": ({"rotary_dim": 20}, "d_rotary is 20"),
     "phi": (
-        {"hidden_act": "laplace"},
-        "hidden_act = 'laplace' is not supported; choose one of relu",
+        {"hidden_act": "hardswish"},
+        "hidden_act = 'hardswish' is not supported; choose one of relu",
     ),
 }
 

@@ -28,6 +28,11 @@ ACTIVATIONS = (
     "mish",
     "tanh",
     "gelu_python",
+    "sigmoid",
+    "relu6",
+    "leaky_relu",
+    "laplace",
+    "linear",
 )
 
 
@@ -205,6 +210,8 @@ def scaled(rng: np.random.Generator) -> Network:
         rope |= {"low_freq_factor": 1.0, "high_freq_factor": pick(rng, 2.0, 4.0)}
     if kind == "proportional":
         rope["partial_rotary_factor"] = pick(rng, 0.25, 0.6, 1.0)
+    elif kind != "yarn":
+        rope["partial_rotary_factor"] = pick(rng, 1.0, 0.95)  # 0.95 x 8 = 7.6: 7, and 8 turn
     if kind == "yarn":
         rope |= pick(
             rng,
@@ -570,7 +577,7 @@ def olmoe(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | chosen(rng) | {"norm_topk_prob": bool(rng.integers(2))}
     config |= {"pad_token_id": None, "attention_bias": bool(rng.integers(2))}
     config["hidden_size"] = config["num_attention_heads"] * config.pop("head_dim")
-    return t.OlmoeForCausalLM(t.OlmoeConfig(**config))
+    return t.OlmoeForCausalLM(t.OlmoeConfig(**config, clip_qkv=pick(rng, None, 0.2, 1.0)))
 
 
 def granitemoe(rng: np.random.Generator) -> Network:
@@ -711,7 +718,8 @@ def deepseek_sizes(rng: np.random.Generator) -> dict:
         "q_lora_rank": pick(rng, None, 3),
         "kv_lora_rank": 2 * int(rng.integers(1, 4)),
         "qk_rope_head_dim": 2 * int(rng.integers(1, 4)),
-        "qk_nope_head_dim": 2 * int(rng.integers(1, 4)),
+        "qk_nope_head_dim": int(rng.integers(1, 7)),
+        "rope_interleave": bool(rng.integers(2)),  # which the second version does not read
         "v_head_dim": int(rng.integers(1, 6)),
         "n_routed_experts": groups * int(rng.integers(2, 4)),
         "num_experts_per_tok": int(rng.integers(1, 3)),
@@ -726,6 +734,7 @@ def deepseek_sizes(rng: np.random.Generator) -> dict:
 
 def deepseek_v2(rng: np.random.Generator) -> Network:
     config = deepseek_sizes(rng) | {"topk_method": pick(rng, "greedy", "group_limited_greedy")}
+    config["qk_nope_head_dim"] *= 2  # torch needs it
     config["hidden_size"] = config["num_attention_heads"] * int(rng.integers(1, 5))
     config["routed_scaling_factor"] = pick(rng, 1.0, 2.5)
     return t.DeepseekV2ForCausalLM(t.DeepseekV2Config(**config))
@@ -1222,6 +1231,18 @@ ODD = {
     "a gpt_oss in the older form": (
         "gpt_oss",
         {"rope_scaling": None, "rope_parameters": None, "rope_theta": 50.0},
+    ),
+    "a theta that gpt_neox does not read": ("gpt_neox", {"rope_theta": 7.0}),
+    "a gpt_neox in the older form": (
+        "gpt_neox",
+        {"rope_parameters": None, "rope_theta": 7.0, "rotary_pct": 0.5, "rotary_emb_base": 77.0},
+    ),
+    "a share that is rounded up to the whole head": (
+        "llama",
+        {
+            "rope_parameters": {"rope_type": "linear", "rope_theta": 10.0, "factor": 2.0},
+            "partial_rotary_factor": 0.75,  # of four features: three, and four turn
+        },
     ),
     "two accounts of rotary positions": (
         "qwen3",

@@ -46,6 +46,7 @@ class LatentSpec(GroupedSpec):
     d_value: int = 0
     d_latent: int = 0  # of keys and values
     d_query: int = 0  # the latent of queries; 0: they read the stream
+    turned_first: bool = False  # those that turn stand first here; in the file, they stand last
 
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
@@ -57,13 +58,14 @@ def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Bl
     of_query, axis = x, "d_model"
     if spec.d_query:
         of_query, axis = normed(attn, "of_query", "d_query", x, bias), "d_query"
-    still, turned = places(attn)
+    still, turned, every = places(attn)
     shared = parts.linear(attn, "shared_k", x, "shared", ("d_model", "d_turned"), bias)
     shared = attn.block("placed_k", ops.linear, shared, turned)  # [n_tokens, d_head]
     heads = []
     for n in range(spec.n_heads):
         h = attn.at(f"h{n}")
         q = parts.linear(h, "q", of_query, "Q", (axis, "d_head"), bias=False)
+        q = h.block("placed_q", ops.linear, q, every) if every else q  # [n_tokens, d_head]
         own = parts.linear(h, "own_k", latent, "K", ("d_latent", "d_still"), bias=False)
         own = h.block("placed_k", ops.linear, own, still)  # [n_tokens, d_head]
         k = h.block("k", ops.add, [own, shared])  # [n_tokens, d_head]
@@ -82,13 +84,17 @@ def normed(attn: Forward, name: str, axis: str, x: Block, bias: bool) -> Block:
     return ln.block("out", ops.affine, normalized, ln.weight("w", axis))  # [n_tokens, axis]
 
 
-def places(attn: Forward) -> tuple[Block, Block]:
+def places(attn: Forward) -> tuple[Block, Block, Block | None]:
     """The columns of a key for the features without rotation, and for those with it: [d_still,
-    d_head] and [d_turned, d_head]."""
+    d_head] and [d_turned, d_head]; and of a query for all, if they stand elsewhere: [d_head,
+    d_head]."""
     spec = attn.spec_as(LatentSpec)
-    every = np.eye(spec.d_head)
+    every = np.roll(np.eye(spec.d_head), spec.d_turned if spec.turned_first else 0, axis=1)
     still = attn.input("still_columns", every[: spec.d_still], ("d_still", "d_head"))
-    return still, attn.input("turned_columns", every[spec.d_still :], ("d_turned", "d_head"))
+    turned = attn.input("turned_columns", every[spec.d_still :], ("d_turned", "d_head"))
+    if not spec.turned_first:
+        return still, turned, None
+    return still, turned, attn.input("all_columns", every, ("d_head", "d_head"))
 
 
 forward = partial(run, attend=attention, write=experts)
@@ -104,12 +110,12 @@ def read_config(c: Config) -> ModelSpec:
         if c.get("topk_method", str, "greedy") == "greedy":
             c = c.otherwise(n_group=1, topk_group=1)
         c = c.otherwise(norm_topk_prob=False)  # its reference does not read it
-    c.refuse("rope_interleave", True, "neighbouring features turn")
+    neighbours = c.get("rope_interleave", bool, True) or second
     c.ignore("num_key_value_heads", "head_dim", "qk_head_dim", "ep_size", "moe_layer_freq")
     c.ignore("topk_method", "scoring_func", "seq_aux", "aux_loss_alpha", "num_nextn_predict_layers")
     d_turned, d_still = c.get("qk_rope_head_dim", int, 64), c.get("qk_nope_head_dim", int, 128)
-    if d_still % 2 or d_turned % 2:
-        raise InputError(f"{c.path}: qk_nope_head_dim and qk_rope_head_dim must be even")
+    if d_turned % 2:
+        raise InputError(f"{c.path}: qk_rope_head_dim is {d_turned}, but must be even")
     n_heads = c.get("num_attention_heads", int)
     spec = glm4_moe.read_config(
         c.otherwise(
@@ -120,13 +126,15 @@ def read_config(c: Config) -> ModelSpec:
     rotary = rope.read(c, d_turned)
     if rotary.factor != 1:
         raise InputError(f"{c.path}: mscale and mscale_all_dim must be equal, as in DeepSeek-V3")
+    first = not neighbours or d_still % 2 > 0
     speeds = rotary.frequencies or tuple(rope.frequency(rotary.theta, d_turned).tolist())
     return LatentSpec.of(
         spec,
         d_head=d_still + d_turned,
-        d_rotary=None,
-        rope_frequencies=(0.0,) * (d_still // 2) + speeds,
-        rope_neighbours=True,
+        d_rotary=d_turned if first else None,
+        rope_frequencies=speeds if first else (0.0,) * (d_still // 2) + speeds,
+        rope_neighbours=neighbours,
+        turned_first=first,
         sqrt_d_head=sqrt(d_still + d_turned) / grown(c) ** 2,
         out_bias=spec.qkv_bias,
         softmax=second,

@@ -171,11 +171,7 @@ def pair(listed: list[Any]) -> tuple[list[str], int]:
 
 
 def of_neox(c: Config) -> LlamaSpec:
-    c.refuse(
-        "rope_theta",
-        None,
-        "this model uses the field rotary_emb_base instead; rename or delete this field",
-    )
+    c.ignore("rope_theta")  # the reference reads rotary_emb_base alone
     d_head = c.divide("hidden_size", "num_attention_heads")
     rotary = rope.read(c, d_head, "rotary_emb_base", "rotary_pct", 0.25)
     return of_gpt(

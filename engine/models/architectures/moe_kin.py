@@ -92,9 +92,8 @@ def granitemoe_pieces(spec: MoeSpec) -> Pieces:
 
 
 def of_olmoe(c: Config) -> MoeSpec:
-    c.refuse("clip_qkv", None, "cellformer does not clip queries, keys and values in this model")
     return MoeSpec.of(
-        usual(c),
+        usual(c, bound=c.optional("clip_qkv", float, None)),
         n_experts=c.get("num_experts", int, c.get("num_local_experts", int, 64)),
         n_chosen=c.get("num_experts_per_tok", int, 8),
         d_expert=c.get("intermediate_size", int),

@@ -7,9 +7,9 @@ from functools import partial
 
 from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
-from cellformer.engine.models import parts
+from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures import llama
-from cellformer.engine.models.architectures.llama import Turn, run, usual
+from cellformer.engine.models.architectures.llama import LlamaSpec, Turn, run, usual
 from cellformer.engine.models.foreign import Config, Piece, Pieces, gains_by_head, head_of
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -21,7 +21,8 @@ NEW = {"hidden_act": "silu"}
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
     """The sum of the outputs of all heads, [n_tokens, d_model]."""
-    spec, attn = b.spec, b.at("attn")
+    spec, attn = b.spec_as(LlamaSpec), b.at("attn")
+    bound = None if spec.bound is None else attn.input("bound", spec.bound)
     group = spec.n_heads // spec.kv_heads  # heads that share keys
     of_all, mask = parts.of_all_heads(attn), Mask(window=window)
     kvs = [attn.at(f"kv{n}") for n in range(spec.kv_heads)]
@@ -29,14 +30,17 @@ def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Bl
     axes = ("d_model", "d_head")
 
     def ready(which: str, heads: Sequence[Forward], xs: Sequence[Block]) -> Sequence[Block]:
-        """Every head's queries or keys, normed and turned: each [n_tokens, d_head]."""
+        """Every head's queries or keys, normed, bounded and turned: each [n_tokens, d_head]."""
         name = f"{which}_norm"
         xs = parts.norm_together(attn.at(name), heads, xs, name, name)
+        if bound:
+            both = zip(heads, xs, strict=True)
+            xs = [h.block(f"bounded.{which}", ops.bounded, x, bound) for h, x in both]
         both = zip(heads, xs, strict=True)
         return [parts.rotate(h, f"rot_{which}", x, turn) for h, x in both] if turn else xs
 
     k = [parts.linear(kv, "k", x, "K", axes, spec.qkv_bias) for kv in kvs]
-    v = [parts.linear(kv, "v", x, "V", axes, spec.qkv_bias) for kv in kvs]
+    v = [parts.project(kv, "v", x, spec.qkv_bias, bound) for kv in kvs]
     q = [parts.linear(h, "q", x, "Q", axes, spec.qkv_bias) for h in hs]
     keys, queries = ready("k", kvs, k), ready("q", hs, q)
     heads = [

@@ -5,6 +5,7 @@ Every setting that changes ids is either supported or refused by name; none is i
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast, get_args
@@ -86,7 +87,7 @@ def _read(text: str) -> Settings:
     _pre_tokenizers(found, _parts(spec["pre_tokenizer"], "pretokenizers"))
     _check_model(found)
     found.marks = _marks(spec["added_tokens"], bool(_parts(spec["normalizer"], "normalizers")))
-    found.before, found.after = _specials(library.from_text(text))
+    found.before, found.after = _specials(library.from_text(text), found.vocabulary)
     return found
 
 
@@ -289,9 +290,10 @@ def _check_model(found: Settings) -> None:
             raise _refused("of the kind WordPiece that does not split at spaces")
 
 
-def _specials(inner: Any) -> tuple[list[int], list[int]]:
+def _specials(inner: Any, vocabulary: Iterable[str]) -> tuple[list[int], list[int]]:
     """The special tokens' ids before and after every text."""
-    text = next((text for text in PROBES if library.encode(inner, text, False)), None)
+    probes = (text for text in (*PROBES, *vocabulary) if library.encode(inner, text, False))
+    text = next(probes, None)
     if text is None:  # its splits remove them all
         raise _refused(f"that gives no ids for {', '.join(map(repr, PROBES))}")
     alone, ids = (library.encode(inner, text, special) for special in (False, True))
