@@ -374,21 +374,16 @@ def test_unsupported_tokenizers_are_refused(kind: str, parts: dict, reason: str)
         tokenizing.add(Graph(None, None), of)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "reason"),
-    [(r"\w+", ""), (r"\S+", ""), (r"[^cst]", ""), (r"[\s\S]", "gives no ids for 'a', '1', '!', ' '")],
-)
-def test_splits_that_remove_words(pattern: str, reason: str) -> None:
+@pytest.mark.parametrize("pattern", [r"\w+", r"\S+", "[^cst]", r"[\s\S]"])
+def test_splits_that_remove_words(pattern: str) -> None:
     inner = Tokenizer.from_str(learnt("gpt2").inner.to_str())
     bytes_alone = pre.ByteLevel(add_prefix_space=False, use_regex=False)
     inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(pattern), "removed"), bytes_alone])
     of = Library(inner, inner.get_vocab_size())
-    assert reason in tokenizing.refusal(of) and bool(reason) == bool(tokenizing.refusal(of))
-    if not reason:
-        graph = Graph(None, None)
-        tokenizing.add(graph, of, "", N_TOKENS, LENGTH)
-        for text in ("a cat, 12! sat", "?!", "word", ""):
-            assert assert_right(of, text, in_engine(graph, text))
+    graph = Graph(None, None)
+    tokenizing.add(graph, of, "", N_TOKENS, LENGTH)
+    for text in ("a cat, 12! sat", "?!", "word", ""):
+        assert assert_right(of, text, in_engine(graph, text))
 
 
 @pytest.mark.parametrize("pattern", [r"(?<=a)b", r"a+?b", r"(ab)+", r"\p{N}{1,3}+", "a*", "x$"])
