@@ -35,9 +35,19 @@ class Buckets(NamedTuple):
 
 def biases(g: Forward, n_tokens: int, axis: str, buckets: Buckets, mask: Mask) -> list[Block]:
     """The bias of each head, which all layers share: [n_tokens, n_tokens] each."""
-    g, place = g.at("distance"), np.arange(n_tokens)
+    return of_heads(g, bucket(g, n_tokens, axis, buckets), mask)
+
+
+def bucket(g: Forward, n_tokens: int, axis: str, buckets: Buckets) -> Block:
+    """The bucket of each query's distance from each key: [n_tokens, n_tokens]."""
+    place = np.arange(n_tokens)
     found = buckets.of(place[None, :] - place[:, None])  # [n_tokens, n_tokens]
-    bucket = g.input("bucket", found, (axis, axis), "ids")
+    return g.at("distance").input("bucket", found, (axis, axis), "ids")
+
+
+def of_heads(g: Forward, bucket: Block, mask: Mask) -> list[Block]:
+    """The bias of each head, by the numbers of one layer, or of the whole stack."""
+    g = g.at("distance")
     W = g.weight("W", "n_buckets", "n_heads")  # [n_buckets, n_heads]
     return [
         g.at(f"h{n}").block("bias", ops.of_bucket, bucket, W, nth=n, mask=mask)

@@ -62,14 +62,15 @@ def layers(
     mlp: Callable[[Forward, Block], Block],
     present: Block,
     source: Block | None = None,
-    biases: Sequence[Block] = (),
+    biases: Callable[[Forward], Sequence[Block]] = lambda _: (),
 ) -> Block:
     """The stream after all layers: the encoder's, whose tokens see all `present` tokens, or the
-    decoder's, which attend to the vectors of the `source` [n_source, d_model]."""
+    decoder's, which attend to the vectors of the `source` [n_source, d_model]. A layer's
+    `biases` are added to the scores of its heads."""
     mask, seen = (Mask(), None) if source else (EVERYTHING, present)
 
     def attn(b: Forward, y: Block) -> Block:
-        return attention(b, "attn", y, y, mask, seen, biases)
+        return attention(b, "attn", y, y, mask, seen, biases(b))
 
     def cross(b: Forward, y: Block) -> Block:
         return attention(b, "cross", y, source or y, EVERYTHING, present)

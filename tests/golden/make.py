@@ -369,6 +369,8 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "mpnet": (102, lambda: t.MPNetForMaskedLM(t.MPNetConfig(**MPNET))),
     "t5": (100, lambda: t.T5ForConditionalGeneration(t.T5Config(**T5))),
     "flan-t5": (101, lambda: untied(t.T5ForConditionalGeneration(t.T5Config(**FLAN)))),
+    "mt5": (140, lambda: t.MT5ForConditionalGeneration(t.MT5Config(**T5))),
+    "umt5": (141, lambda: t.UMT5ForConditionalGeneration(t.UMT5Config(**T5 | {"num_layers": 2}))),
     "bart": (130, lambda: t.BartForConditionalGeneration(t.BartConfig(**BART))),
     "mbart": (131, lambda: t.MBartForConditionalGeneration(t.MBartConfig(**MBART))),
     "pegasus": (134, lambda: t.PegasusForConditionalGeneration(t.PegasusConfig(**PEGASUS))),

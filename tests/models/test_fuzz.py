@@ -1039,6 +1039,16 @@ def t5(rng: np.random.Generator) -> Network:
     return t.T5ForConditionalGeneration(t.T5Config(**t5_sizes(rng)))
 
 
+def mt5(rng: np.random.Generator) -> Network:
+    model = t.MT5ForConditionalGeneration(t.MT5Config(**t5_sizes(rng)))
+    return model if rng.integers(2) else make.untied(model)
+
+
+def umt5(rng: np.random.Generator) -> Network:
+    model = t.UMT5ForConditionalGeneration(t.UMT5Config(**t5_sizes(rng)))
+    return model if rng.integers(2) else make.untied(model)
+
+
 def flan_t5(rng: np.random.Generator) -> Network:
     return make.untied(t5(rng))
 

@@ -22,7 +22,18 @@ GOLD = GOLDEN / "t5"
 N_SENTENCES, N_MORE = 10, 8
 
 
-NAMES = ("t5", "flan-t5", "bart", "mbart", "blenderbot", "pegasus", "marian", "m2m_100")
+NAMES = (
+    "t5",
+    "flan-t5",
+    "mt5",
+    "umt5",
+    "bart",
+    "mbart",
+    "blenderbot",
+    "pegasus",
+    "marian",
+    "m2m_100",
+)
 
 
 def assert_answers_equal(folder: Path, torch, transformers) -> list[list[int]]:

@@ -38,7 +38,7 @@ from cellformer.exporters.model.plan import Limits, for_model
 
 pytestmark = pytest.mark.slow
 
-NAMES = ("t5", "flan-t5", "bart", "marian")
+NAMES = ("t5", "flan-t5", "umt5", "bart", "marian")
 ALL_WORDS, FEW_WORDS = Limits(), Limits(words=10)  # above it, one token alone is ranked
 START = SOURCES[1]
 

@@ -1,10 +1,11 @@
-"""T5 (Raffel et al. 2020, section 2.1) and Flan-T5: the two stacks of Vaswani et al. 2017, fig. 1.
+"""T5 (Raffel et al. 2020, section 2.1), Flan-T5, mT5 (Xue et al. 2021) and umT5 (Chung et al.
+2023): the two stacks of Vaswani et al. 2017, fig. 1.
 
 RMSNorm comes before each sublayer; instead of positions, a bias of scores by distance; scores are
-divided by no root. `two_stacks` has what it shares with BART.
+divided by no root. In umT5 each layer has its own biases. `two_stacks` has what it shares with BART.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cellformer.engine.cells.access import EVERYTHING, Mask
@@ -25,7 +26,7 @@ from cellformer.engine.models.foreign import (
 from cellformer.engine.models.forward import SOURCE, Forward
 from cellformer.engine.models.spec import Activation, ModelSpec, TwoStackSpec
 
-MODEL_TYPES = ("t5",)
+MODEL_TYPES = ("t5", "mt5", "umt5")
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
 UNREAD = ("*.embed_tokens.weight", "*.EncDecAttention.relative_attention_bias.weight")
 
@@ -38,6 +39,7 @@ class T5Spec(TwoStackSpec):
     farthest: int = 128  # tokens; all distances from here on share a bucket
     gated: bool = False  # the MLP has a gate, as in version 1.1
     scales_output: bool = True  # the last vectors are divided by the root of d_model
+    biases_by_layer: bool = False  # each layer has its own numbers of the buckets
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
@@ -53,7 +55,7 @@ def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
     spec = g.spec_as(T5Spec)
     tokens, present = two_stacks.source(g, ids)  # each [n_source, 1]
     buckets = Buckets(spec.n_buckets, spec.farthest, both_ways=True)
-    biases = distance.biases(g, len(ids), SOURCE, buckets, EVERYTHING)
+    biases = biases_of(g, len(ids), SOURCE, buckets, EVERYTHING)
     stream = [g.block("embed", ops.embed, tokens, W_E)]  # [n_source, d_model]
     x = two_stacks.layers(g, stream, parts.rms_norm, mlp, present, biases=biases)
     return parts.rms_norm(g.at("ln_final"), x, spec.norm_eps), present
@@ -63,11 +65,22 @@ def decoder(g: Forward, x: Block, source: Block, present: Block, W_E: Block) -> 
     """The second stack, over the embedded tokens x [n_tokens, d_model], and the output."""
     spec = g.spec_as(T5Spec)
     buckets = Buckets(spec.n_buckets, spec.farthest, both_ways=False)
-    biases = distance.biases(g, x.shape[0], "token", buckets, Mask())
+    biases = biases_of(g, x.shape[0], "token", buckets, Mask())
     x = two_stacks.layers(g, [x], parts.rms_norm, mlp, present, source, biases)
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     scale = spec.d_model**-0.5 if spec.scales_output else 1.0
     parts.unembed(g, times(g, "logits.read", x, "logits", scale), W_E)
+
+
+def biases_of(
+    g: Forward, n_tokens: int, axis: str, buckets: Buckets, mask: Mask
+) -> Callable[[Forward], Sequence[Block]]:
+    """The biases of a layer's scores, as a function of its part of the graph."""
+    if g.spec_as(T5Spec).biases_by_layer:
+        bucket = distance.bucket(g, n_tokens, axis, buckets)  # [n_tokens, n_tokens]
+        return lambda b: distance.of_heads(b.at("attn"), bucket, mask)
+    shared = distance.biases(g, n_tokens, axis, buckets, mask)  # [n_tokens, n_tokens] each
+    return lambda _: shared
 
 
 def mlp(b: Forward, x: Block) -> Block:
@@ -76,6 +89,10 @@ def mlp(b: Forward, x: Block) -> Block:
 
 
 def read_config(c: Config) -> ModelSpec:
+    kind = c.get("model_type", str)
+    if kind != "t5":
+        c.assume(num_layers=8, num_heads=6, d_ff=1024, vocab_size=250112)
+        c.assume(feed_forward_proj="gated-gelu", decoder_start_token_id=0)
     c.assume(num_layers=6, num_heads=8, d_model=512, d_kv=64, d_ff=2048, vocab_size=32128)
     c.refuse("is_encoder_decoder", True, "both stacks are read")
     c.ignore("initializer_factor", "dense_act_fn", "is_gated_act", "classifier_dropout")
@@ -83,7 +100,8 @@ def read_config(c: Config) -> ModelSpec:
     n_layers, n_heads = c.get("num_layers", int), c.get("num_heads", int)
     longest = c.get("n_positions", int, 512)  # of the sentences that it was trained with
     tied = c.get("tie_word_embeddings", bool, True)
-    scales = c.get("scale_decoder_outputs", bool, tied)
+    scales = c.get("scale_decoder_outputs", bool, tied) and kind != "mt5"
+    tied = tied or kind != "t5"  # as long as the tensors are equal
     c.values["scale_decoder_outputs"] = scales  # where ties turn out to be none, it stays
     return T5Spec(
         d_vocab=c.get("vocab_size", int),
@@ -108,6 +126,7 @@ def read_config(c: Config) -> ModelSpec:
         farthest=c.get("relative_attention_max_distance", int, 128),
         gated=gated,
         scales_output=scales,
+        biases_by_layer=kind == "umt5",
     )
 
 
@@ -128,11 +147,12 @@ def pieces(spec: T5Spec) -> Pieces:
     yield "W_E", Piece("shared.weight")
     yield "W_U", Piece("lm_head.weight", transposed=True)
     for ours, theirs, own in ((f"{ENCODER}.", "encoder", spec.encoder), ("", "decoder", spec)):
-        table = f"{theirs}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        yield f"{ours}distance.W", Piece(table)
+        table = f"{theirs}.block.{{}}.layer.0.SelfAttention.relative_attention_bias.weight"
+        yield f"{ours}distance.W", Piece(table.format(0))
         yield f"{ours}ln_final.w", Piece(f"{theirs}.final_layer_norm.weight")
         for layer in range(own.n_layers):
             b, f = f"{ours}blocks.{layer}", f"{theirs}.block.{layer}.layer"
+            yield f"{b}.attn.distance.W", Piece(table.format(layer))
             sublayers = [("attn", "ln1", "SelfAttention"), ("mlp", "ln2", "DenseReluDense")]
             if own is spec:
                 sublayers.insert(1, ("cross", "ln_cross", "EncDecAttention"))
