@@ -55,7 +55,8 @@ def _fewer(config: Mapping[str, Any]) -> dict[str, Any]:
     """What a config says otherwise of a model's corner. Heads are as wide as they were, and so is
     what the config calls by another name."""
     changes: dict[str, Any] = {key: N_NEURONS for key in NEURONS if key in config}
-    changes |= {key: WINDOW for key in WINDOWS if config.get(key)}
+    if not config.get("use_bidirectional_attention"):  # then no text is longer than the window
+        changes |= {key: WINDOW for key in WINDOWS if config.get(key)}
     n_heads = next((config[key] for key in HEADS if key in config), N_HEADS)
     for key in (*HEADS, *SHARED, *WIDTH):
         if key in config and config["model_type"] not in FOURFOLD:

@@ -19,7 +19,10 @@ def pool(g: Forward, x: Block, present: Block) -> Block:
     v = of_all_tokens(at, x, present)  # [1, d_model]
     if spec.d_sentence:
         dense = g.at("dense")
-        W = dense.weight("W", "d_model", "d_sentence")
+        if spec.d_between:
+            W = dense.weight("W_first", "d_model", "d_between")
+            v = dense.block("first", ops.linear, v, W)  # [1, d_between]
+        W = dense.weight("W", v.axes[1], "d_sentence")
         b = dense.weight("b", "d_sentence") if spec.sentence_bias else None
         v = dense.block("out", ops.linear, v, W, b)  # [1, d_sentence]
         v = dense.block("post", ops.tanh, v) if spec.sentence_tanh else v

@@ -29,7 +29,8 @@ POOLING: dict[str, Pooling] = {
     "mean_sqrt_len_tokens": "mean of root",
 }
 MODE = "pooling_mode_"
-LINEAR = "sentence.linear."  # what we call the tensors of the module Dense
+LINEAR = "sentence.linear."  # what we call the tensors of the module Dense,
+FIRST = "sentence.first."  # and of the first one of two
 HEADS = ("ForMaskedLM", "ForPreTraining")  # of architectures that read a masked word out
 KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
 
@@ -55,8 +56,9 @@ def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
         file = folder / "sentence_bert_config.json" if kind == "Transformer" else place / CONFIG
         modules.append({**json_object(file), "type": kind})
         if kind == "Dense":
+            found = {FIRST + n.removeprefix(LINEAR): t for n, t in found.items()}
             tensors = of_folder(place)
-            found = {LINEAR + n.removeprefix("linear."): t for n, t in tensors.items()}
+            found |= {LINEAR + n.removeprefix("linear."): t for n, t in tensors.items()}
     config.values[KEY] = modules
     return found
 
@@ -79,6 +81,7 @@ def save(config: Mapping[str, Any], tensors: Mapping[str, Any], folder: Path) ->
     if KEY not in config:
         return
     listed = []
+    kinds = [module["type"] for module in config[KEY]]
     for k, module in enumerate(config[KEY]):
         kind = module["type"]
         place = "" if kind == "Transformer" else f"{k}_{kind}"
@@ -87,7 +90,9 @@ def save(config: Mapping[str, Any], tensors: Mapping[str, Any], folder: Path) ->
         (folder / place).mkdir(exist_ok=True)
         (folder / place / file).write_text(json.dumps(own, indent=2) + "\n")
         if kind == "Dense":
-            linear = {f"linear.{n}": tensors[LINEAR + n] for n in ("weight", "bias")}
+            start = FIRST if kind in kinds[k + 1 :] else LINEAR
+            held = {n: t for n, t in tensors.items() if n.startswith(start)}
+            linear = {f"linear.{n.removeprefix(start)}": t for n, t in held.items()}
             save_file(linear, folder / place / "model.safetensors")
         full = f"sentence_transformers.models.{kind}"
         listed.append({"idx": k, "name": str(k), "path": place, "type": full})
@@ -134,13 +139,29 @@ def readout(c: Config) -> dict[str, Any]:
     for kind in order:
         if kind not in KNOWN:
             raise InputError(f"{c.path}: cellformer does not support the module {kind} of {FILE}")
+    if order.count("Dense") == 2:  # one after the other
+        order.remove("Dense")
     if [kind for kind in KNOWN if kind in order] != order or order[:2] != list(KNOWN[:2]):
         raise InputError(
             f"{c.path}: cellformer does not support modules in the order {', '.join(order)}"
         )
     for module in modules:
-        found |= _meaning(c, module)
+        one = _meaning(c, module)
+        if "d_sentence" in found and "d_sentence" in one:
+            found |= _of_first(c, found)
+        found |= one
     return found
+
+
+def _of_first(c: Config, dense: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of ModelSpec for the first Dense of two. Raises InputError if it is more than a
+    matrix."""
+    if dense["sentence_bias"] or dense["sentence_tanh"]:
+        raise InputError(
+            f"{c.path}: cellformer does not support a bias or an activation in the first of two "
+            "Dense modules"
+        )
+    return {"d_between": dense["d_sentence"]}
 
 
 def _meaning(c: Config, module: Config) -> dict[str, Any]:
@@ -171,6 +192,7 @@ def _meaning(c: Config, module: Config) -> dict[str, Any]:
 
 
 def pieces() -> Pieces:
-    """The pieces of the weights of a Dense module."""
+    """The pieces of the weights of Dense modules."""
+    yield "dense.W_first", Piece(f"{FIRST}weight", transposed=True)
     yield "dense.W", Piece(f"{LINEAR}weight", transposed=True)
     yield "dense.b", Piece(f"{LINEAR}bias")

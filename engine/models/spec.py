@@ -86,6 +86,7 @@ class ModelSpec:
     head_activation: Activation = "gelu"  # encoders: of the dense layer before the logits
     pooling: Pooling = "mean"  # of tokens' vectors, to the sentence's
     d_sentence: int = 0  # size of a linear map after pooling; 0: none
+    d_between: int = 0  # size of another one before it; 0: none
     sentence_bias: bool = False  # of that map
     sentence_tanh: bool = False  # of what it gives
     unit_length: bool = False  # the sentence's vector is divided by its length

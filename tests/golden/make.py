@@ -56,6 +56,7 @@ GEMMA3 = TINY | {
         "full_attention": {"rope_type": "linear", "rope_theta": 50.0, "factor": 2.0},
     },
 }  # fmt: skip
+EMBEDDING = GEMMA3 | {"sliding_window": 20, "use_bidirectional_attention": True}
 MIXTRAL = TINY | {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 4}
 QWEN_MOE = TINY | {"num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 4}
 GRANITE = {
@@ -108,6 +109,8 @@ MINILM = [  # as sentence-transformers lists them
     {"type": "Pooling", "word_embedding_dimension": 12, "pooling_mode_mean_tokens": True},
     {"type": "Normalize"},
 ]
+
+EMBEDDING["sentence_modules"] = [{"type": "Transformer", "max_seq_length": 9}, *MINILM[1:]]
 
 MODERNBERT = {
     "vocab_size": 17,
@@ -274,6 +277,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         ),
     ),
     "gemma3": (19, lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3))),
+    "embeddinggemma": (241, lambda: t.Gemma3TextModel(t.Gemma3TextConfig(**EMBEDDING))),
     "phi": (20, lambda: t.PhiForCausalLM(t.PhiConfig(**PHI))),
     "gptj": (21, lambda: t.GPTJForCausalLM(t.GPTJConfig(**GPTJ))),
     "falcon": (22, lambda: t.FalconForCausalLM(t.FalconConfig(**FALCON_40B))),
@@ -547,6 +551,6 @@ if __name__ == "__main__":
         padding = {"roberta": 16, "mpnet": 1, "m2m_100": 1}.get(name.rpartition("/")[2])
         ids = [2 if i == padding else i for i in ids]  # which counts no position
         np.savez_compressed(HERE / name / "golden.npz", **compute(model, ids), versions=versions)
-        if name == "minilm":
+        if name in ("minilm", "embeddinggemma"):
             as_modules(HERE / name)
         print(name, ids, file=sys.stderr)

@@ -282,6 +282,45 @@ def gemma3(rng: np.random.Generator) -> Network:
     return t.Gemma3ForCausalLM(t.Gemma3TextConfig(**config))
 
 
+@contextmanager
+def double_constants() -> Iterator[None]:
+    """The constants of a model, which the reference keeps in the default type, in float64."""
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(usual)
+
+
+def gemma3_sizes(rng: np.random.Generator) -> dict:
+    """The sizes of Gemma 3 and later, with rotary positions by kind of layer."""
+    config = llama_sizes(rng) | {"pad_token_id": None, "attention_bias": bool(rng.integers(2))}
+    config["hidden_activation"] = pick(rng, "gelu_pytorch_tanh", config.pop("hidden_act"))
+    config["hidden_size"] = config["num_attention_heads"] * int(rng.integers(1, 5))
+    linear = {"rope_type": "linear", "rope_theta": 100.0, "factor": 4.0}
+    config["rope_parameters"] = {
+        "sliding_attention": {"rope_type": "default", "rope_theta": pick(rng, 10.0, 1e4)},
+        "full_attention": pick(rng, {"rope_type": "default", "rope_theta": 50.0}, linear),
+    }
+    return config | {
+        "rms_norm_eps": pick(rng, 1e-6, 1e-2),
+        "layer_types": layer_kinds(rng, config["num_hidden_layers"]),
+    }
+
+
+def embeddinggemma(rng: np.random.Generator) -> Network:
+    config = gemma3_sizes(rng) | {"query_pre_attn_scalar": int(rng.integers(1, 20))}
+    mode = pick(rng, "cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
+    modules = [{"type": "Transformer"}, {"type": "Pooling", f"pooling_mode_{mode}": True}]
+    modules += pick(rng, [], [{"type": "Normalize"}])
+    config |= {"use_bidirectional_attention": bool(rng.integers(4)), "sliding_window": 18}
+    if not config["use_bidirectional_attention"] or rng.integers(4):
+        config["sentence_modules"] = modules
+    with double_constants():
+        return t.Gemma3TextModel(t.Gemma3TextConfig(**config))
+
+
 def layer_kinds(rng: np.random.Generator, n_layers: int) -> list[str] | None:
     """The kind of each layer, or the architecture's own."""
     kinds = [pick(rng, "sliding_attention", "full_attention") for _ in range(n_layers)]
@@ -1276,7 +1315,7 @@ ROTARY = [path.parent.name for path in sorted(GOLDEN.glob("*/config.json"))
           if "rope_parameters" in path.read_text()]  # fmt: skip
 # The reference itself fails, or the product refuses: their positions are by kind of layer
 NOT_PROPORTIONAL = ("gpt_neox", "modernbert", "phi", "phi3", "phimoe", "stablelm")
-NOT_PROPORTIONAL += ("gemma3", "ministral3", "olmo3")
+NOT_PROPORTIONAL += ("gemma3", "embeddinggemma", "ministral3", "olmo3")
 
 
 @pytest.mark.parametrize("name", [name for name in ROTARY if name not in NOT_PROPORTIONAL])

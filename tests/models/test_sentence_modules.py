@@ -56,6 +56,37 @@ def test_dense_layer_after_pooling(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_two_dense_layers_after_pooling(tmp_path: Path) -> None:
+    """As EmbeddingGemma: two matrices, the second one back to the size of the stream."""
+    plain = {"bias": False, "activation_function": "torch.nn.modules.linear.Identity"}
+    dense = [{"type": "Dense", "out_features": n, **plain} for n in (7, 5)]
+    modules = [pooling(mean_tokens=True), *dense, {"type": "Normalize"}]
+    where = folder(tmp_path / "model", modules)
+    rng, weights = np.random.default_rng(0), []
+    for k, shape in enumerate([(7, 12), (5, 7)], 2):
+        weights.append(rng.normal(size=shape).astype(np.float32))
+        save_file({"linear.weight": weights[-1]}, where / f"{k}_Dense" / "model.safetensors")
+    values = cf.load(where).graph(IDS).values
+    v = values["resid_final"].mean(axis=0) @ weights[0].T @ weights[1].T
+    np.testing.assert_allclose(values["vector"][0], v / np.sqrt(v @ v), atol=1e-12)
+    checkpoint.save(cf.load(where), tmp_path / "back")
+    again = cf.load(tmp_path / "back").graph(IDS).values
+    np.testing.assert_array_equal(again["vector"], values["vector"])
+    for k, weight in enumerate(weights, 2):
+        saved = load_file(tmp_path / "back" / f"{k}_Dense" / "model.safetensors")
+        np.testing.assert_array_equal(saved["linear.weight"], weight)
+
+
+def test_first_of_two_dense_layers_is_a_matrix(tmp_path: Path) -> None:
+    dense = [{"type": "Dense", "out_features": n, "bias": n == 7} for n in (7, 5)]
+    dense = [one | {"activation_function": "Identity"} for one in dense]
+    where = folder(tmp_path / "model", [pooling(mean_tokens=True), *dense])
+    for module in ("2_Dense", "3_Dense"):
+        save_file({"linear.weight": np.ones((5, 7))}, where / module / "model.safetensors")
+    with pytest.raises(cf.InputError, match="in the first of two Dense"):
+        cf.load(where)
+
+
 def test_last_token_of_a_decoder(tmp_path: Path) -> None:
     """As Qwen3-Embedding: a decoder without a head, whose last token stands for the sentence."""
     where = Path(shutil.copytree(GOLDEN / "qwen3", tmp_path / "model"))

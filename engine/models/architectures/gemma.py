@@ -2,13 +2,15 @@
 + w. Gemma 2 (2024b, section 2) adds norms after each sublayer, soft caps on scores and logits, and
 sliding windows in every other layer. Gemma 3 (2025, section 2) has norms of queries and keys
 instead of caps, five sliding-window layers for each full one, and another base of rotary positions
-within windows."""
+within windows. EmbeddingGemma (2025) is a sentence encoder: a Gemma 3 whose tokens see all
+others."""
 
 from dataclasses import replace
 from functools import partial
 from math import sqrt
 
-from cellformer.engine.models import parts, rope
+from cellformer.engine.cells.errors import InputError
+from cellformer.engine.models import parts, rope, sentence_modules
 from cellformer.engine.models.architectures import llama
 from cellformer.engine.models.architectures.llama import LlamaSpec, run, usual
 from cellformer.engine.models.foreign import WINDOWED, Config, Pieces
@@ -16,6 +18,7 @@ from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gemma", "gemma2", "gemma3_text")
 EPS = "rms_norm_eps"
+BOTH_WAYS = "use_bidirectional_attention"
 NEW = {"hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh"}
 BOTH = {  # norms around each sublayer: our name -> theirs
     "ln1": "input_layernorm",
@@ -31,10 +34,9 @@ forward = partial(run, norm=parts.rms_norm_above_one, attend=attention)
 
 def read_config(c: Config) -> ModelSpec:
     """The configs of the three generations."""
-    c.refuse(
-        "use_bidirectional_attention", False, "each token attends only to earlier tokens and itself"
-    )
     kind = c.values["model_type"]
+    if kind != "gemma3_text":
+        c.refuse(BOTH_WAYS, False, "each token attends only to earlier tokens and itself")
     if kind == "gemma":  # its first configs say `gelu`, but it was trained with the tanh form
         c.ignore("hidden_activation")
         exact = c.look("hidden_act") in (None, "gelu")
@@ -54,6 +56,8 @@ def read_config(c: Config) -> ModelSpec:
     spec = usual(c, 256, theta=theta, by_kind=third, eps_default=1e-6, act=act)
     every = c.get("sliding_window_pattern", int, 6) if third else 2
     window = c.get("sliding_window", int, 4096)
+    if third:
+        spec = of_sentences(c, spec, window)
     return replace(
         scaled(spec, c),
         norms="both",
@@ -66,6 +70,19 @@ def read_config(c: Config) -> ModelSpec:
         if third
         else None,
     )
+
+
+def of_sentences(c: Config, spec: LlamaSpec, window: int) -> LlamaSpec:
+    """The spec of EmbeddingGemma (Google 2025), if the config is of one: each token attends to all,
+    and its texts are no longer than a window. Of other models, the spec as it is."""
+    both = c.get(BOTH_WAYS, bool, False)
+    if not (both or c.look(sentence_modules.KEY)):
+        return spec
+    given = sentence_modules.readout(c)
+    if given["gives"] != "sentence":
+        raise InputError(f"{c.path}: {BOTH_WAYS} = true is supported in sentence encoders alone")
+    n_ctx = min(spec.n_ctx, window // 2 + 1) if both else spec.n_ctx
+    return replace(spec, causal=not both, n_ctx=n_ctx, **given)
 
 
 def scaled(spec: LlamaSpec, c: Config) -> LlamaSpec:

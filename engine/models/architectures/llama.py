@@ -98,6 +98,7 @@ def run(
     spec, attend, write = g.spec_as(LlamaSpec), attend or attention, write or mlp
     name = "embed" if spec.embed_scale == 1 else "embed.word"
     W_E, word = parts.embed(g, ids, name)  # word: [n_tokens, d_model]
+    present = None if spec.causal else padding(g, len(ids))  # which tokens are present
     factor = "sqrt_d_model" if spec.embed_scale == sqrt(spec.d_model) else "multiplier"
     stream = [times(g, "embed", word, "embed", spec.embed_scale, factor)]  # [n_tokens, d_model]
     if spec.embed_norm:
@@ -138,11 +139,16 @@ def run(
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     if spec.gives == "sentence":
-        pool(g, x, g.input("attention_mask", np.ones((len(ids), 1)), ("token", "")))
+        pool(g, x, present or padding(g, len(ids)))
         return
     if spec.gives == "next word":
         x = times(g, "logits.read", x, "logits", spec.logit_scale)  # [n_tokens, d_model]
     parts.unembed(g, x, W_E, spec.logit_cap, spec.word_bias)
+
+
+def padding(g: Forward, n_tokens: int) -> Block:
+    """1 for tokens, 0 for padding: [n_tokens, 1]."""
+    return g.input("attention_mask", np.ones((n_tokens, 1)), ("token", ""))
 
 
 def normed_alike(
@@ -183,7 +189,7 @@ def attention(
             x = step(h, which, x)  # [n_tokens, d_head]
         return x
 
-    return of_heads(b, x, of_all, Mask(window=window), ready, places)
+    return of_heads(b, x, of_all, Mask(b.spec.causal, window), ready, places)
 
 
 def of_heads(
@@ -199,6 +205,7 @@ def of_heads(
     and keys ("k") of head h. `places` and the result of `opened(h)` are as in `parts.attend`."""
     spec, attn = b.spec_as(LlamaSpec), b.at("attn")
     bound = None if spec.bound is None else attn.input("bound", spec.bound)
+    present = None if spec.causal else b["attention_mask"]  # [n_tokens, 1]
     keys, values = [], []
     for n in range(spec.kv_heads):
         kv = attn.at(f"{spec.keys}{n}")
@@ -214,8 +221,8 @@ def of_heads(
         k, v = keys[shared], values[shared]
         sink = h.weight("sink", "") if spec.sinks else None  # [1, 1]
         gate = opened(h) if opened else None  # [n_tokens, d_head]
-        head = parts.attend(h, q, k, v, of_all, mask, places, n=n, sink=sink, opened=gate)
-        heads.append(head)
+        score = (of_all, mask, places, present)
+        heads.append(parts.attend(h, q, k, v, *score, n=n, sink=sink, opened=gate))
     return parts.write_heads(b, heads, spec.out_bias)
 
 
