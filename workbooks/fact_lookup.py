@@ -107,7 +107,7 @@ def first_layer(ws: Composer) -> None:
 def activations(ws: Composer) -> None:
     """Add the hidden cells [hidden cells, phrases]: a bias that requires more than one yes, then
     ReLU and GELU."""
-    ws.heading("Bias and activation: the result is above zero only for both names (AND)")
+    ws.heading("Bias and activation: the result is above zero only if both names are there (AND)")
     asked, bias = ws["asked"], ws.typed("bias", BIAS, ("b0", "b1"), style="weight")
     pre = ws.computed(
         "pre", asked.shape, lambda i, j: asked[i, j] + bias[i, 0], ("R0·E + b0", "R1·E + b1"), WHO
@@ -172,19 +172,18 @@ def story(w: Workbook) -> Story:
         "3Blue1Brown's chapter on MLPs.",
         about=[
             "Where does a model keep a fact? One possible place is a hidden cell that asks for "
-            "‘Michael’ and ‘Jordan’. If the vector has both names,",
-            "the cell writes ‘basketball’ into the vector. An MLP has many such cells side by "
-            "side. This workbook is an MLP with weights set by hand.",
-            "The MLP multiplies a row of the first table with the vector. The "
-            "product is 2 if both names are there, and at most 1 for other names. "
-            "The MLP",
-            "adds a bias of -1, and ReLU replaces negative sums by 0. So both names give 1, and "
-            "others 0. A column of the second table then writes the fact.",
-            "Why it matters: MLPs hold two thirds of the weights of GPT-3. An MLP "
-            "can at least detect that two things are there together.",
+            "‘Michael’ and ‘Jordan’.",
+            "If the vector has both names, the cell writes ‘basketball’ into it. An MLP has "
+            "many such cells side by side. In this workbook, the MLP's weights are set by hand.",
+            "The MLP multiplies a row of the first table with the vector. The product is 2 if "
+            "both names are there, and at most 1 for other names.",
+            "The MLP adds a bias of -1, and ReLU replaces negative sums by 0. So both names "
+            "give 1, and others give 0. A column of the second table then writes the fact.",
+            "Why it matters: MLPs hold two thirds of the weights of GPT-3. An MLP can detect "
+            "that two things occur together.",
             "Without the bias, a single name would already write half a fact.",
-            "GPT models use GELU, which bends smoothly. The cell then writes the "
-            "fact with 0.84, not 1. If no name fits, the cell writes -0.16.",
+            "GPT models use GELU, which bends smoothly. With GELU, the cell writes the fact "
+            "with 0.84, not 1. If no name fits, the cell writes -0.16.",
         ],
         errata=["The slides describe such a hidden cell, but without a bias."],
         look=[

@@ -182,9 +182,9 @@ def story(w: Workbook) -> Story:
         source="Based on L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), appendix A.",
         about=[
             "The difference of two words is a direction. For example, the direction from queen "
-            "to king leads from female to male. Two such directions",
-            "can be the axes of a map of words, if they have length 1 and stand at right angles. "
-            "Gram-Schmidt computes such axes.",
+            "to king leads from female to male.",
+            "Two such directions can be the axes of a map of words, if they have length 1 and "
+            "stand at right angles. Gram-Schmidt computes such axes.",
             "The first axis keeps its direction. The second axis loses its part along the "
             "first axis. The rest is scaled to length 1.",
             "Why it matters: you choose the meaning of both axes, and no other map allows this. "

@@ -102,19 +102,21 @@ HEADINGS = {
 
 ABOUT = [
     "In ‘the cat sat on the’, the first ‘the’ is followed by ‘cat’. So ‘cat’ should also "
-    "follow the second ‘the’. The rule: after A B ... A comes B,",
-    "for any words A and B. Two attention heads can follow this rule. Trained models "
-    "contain such pairs, which are called induction heads.",
+    "follow the second ‘the’.",
+    "The rule: after A B ... A comes B, for any words A and B. Two attention heads can follow "
+    "this rule. Trained models contain such pairs, called induction heads.",
     "Why it matters: no weight of the heads knows a word of the vocabulary. The model "
     "learns the next word from the prompt, while it reads the prompt.",
-    "One layer is not enough. At each place, layer 0 notes the previous word. Layer "
-    "1 looks for the place whose note is the current word,",
-    "and copies the word at that place. All weights are set by hand, most of them to 0.",
+    "One layer is not enough. At each place, layer 0 notes the previous word.",
+    (
+        "Layer 1 looks for the place whose note is the current word, and copies the word at "
+        "that place. All weights are set by hand, most of them to 0."
+    ),
     f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} are ‘token’, "
     f"{PREVIOUS[0]} to {PREVIOUS[-1]} ‘previous’, {NEXT[0]} to {NEXT[-1]} ‘next’, "
-    f"{PLACE[0]} to {PLACE[-1]} ‘place’. The order of words is",
-    "the, cat, dog, sat, on. W_U also reads ‘token’, with a bigram table. This table "
-    "gives the usual next word after each word.",
+    f"{PLACE[0]} to {PLACE[-1]} ‘place’.",
+    "The order of words is: the, cat, dog, sat, on. W_U also reads ‘token’, with a bigram "
+    "table. This table gives the usual next word after each word.",
 ]
 
 
@@ -133,9 +135,9 @@ def story(model: Model) -> Story:
         about=ABOUT,
         examples=(PROMPT, "sat on sat", "dog sat the dog"),
         look=[
-            "On the sheet Heads, each word in layer 0 looks one step back. In layer 1 the second "
-            "‘the’ looks at ‘cat’. A new word",
-            "finds no matching note, and looks at several places equally.",
+            "On the sheet Heads, each word in layer 0 looks one step back. In layer 1 the "
+            "second ‘the’ looks at ‘cat’.",
+            "A new word finds no matching note, and looks at several places equally.",
             f"On the sheet Lens, ‘dog’ leads with {usual(probs[dog]):.3f} after the bigram table "
             f"alone. After layer 1, ‘cat’ leads with {now(probs[cat]):.3f}.",
             "The sheet Attribution shows what each head adds to the logit of ‘cat’. On the sheet "

@@ -233,17 +233,17 @@ def story(w: Workbook) -> Story:
             "probability that the model gave to the actual next word.",
             "The loss is 0 if the model was certain and right. The loss is large if the model "
             "gave the actual word almost no probability.",
-            "Why the logarithm? Think of a forecaster whose pay depends on the result. If a "
-            "reported probability q cost 1 - q, the cheapest report",
-            "would be 1 for the likeliest word, even for an unsure forecaster. With the "
-            "logarithm, or a squared error (Brier's rule), honesty is cheapest.",
+            "Why the logarithm? Think of a forecaster whose pay depends on the result.",
+            "If a reported probability q cost 1 - q, the cheapest report would be 1 for the "
+            "likeliest word, even for an unsure forecaster. With the logarithm, or a squared "
+            "error (Brier's rule), honesty is cheapest.",
             "Why it matters: a model trained with this loss learns more than the most likely "
             "word. The model also learns how sure to be.",
             "You can choose the unit: bits (logarithms to base 2) or nats (to base e). This "
-            "workbook shows both. Perplexity turns a loss into a number",
-            "of words: a guess among so many equally likely words has the same loss. If each "
-            "word had a code of 0s and 1s, -log2 P would be its best",
-            "length.",
+            "workbook shows both.",
+            "Perplexity turns a loss into a number of words: a guess among so many equally "
+            "likely words has the same loss.",
+            "If each word had a code of 0s and 1s, -log2 P would be its best length.",
         ],
         errata=[
             "The slides use bits, and the notes use nats. The notes write a sum over the words, "
@@ -252,8 +252,8 @@ def story(w: Workbook) -> Story:
         look=[
             "The sheet Entropy shows the bits per word with the true shares P, and the "
             "additional bits with a model's shares Q.",
-            "The sheet Scoring shows three rules, with the expected cost of each report, and the "
-            "cheapest report under each rule.",
+            "The sheet Scoring shows three rules. For each rule, you see the expected cost of "
+            "each report, and the cheapest report.",
             "The sheet Sentence shows the cost of every next word, and the mean cost. A single "
             "unlikely word can cause most of the cost.",
             "A probability of 0 has an infinite cost. LN(0) is an error in a spreadsheet, so a "

@@ -64,7 +64,7 @@ NOTES = (
     "rows of the table that the text fills",
     "rows with a single example",
     "a row with one example predicts the next word with certainty",
-    "of the n-grams that end in the new text, the share that the table contains",
+    "share of the new text's n-grams that the table contains",
 )
 
 
@@ -224,8 +224,8 @@ def story(w: Workbook) -> Story:
             "true even for a very long old text.",
             "Why it matters: a language model must say something sensible after words that "
             "nobody has written before. A table does not contain these words.",
-            "The model must treat new words like similar words. Vectors make this "
-            "possible. Attention finds the important words further back.",
+            "A model must treat a new word like similar words. Vectors make this possible. "
+            "Attention finds the important words further back.",
         ],
         look=[
             "The sheet Growth shows the possible rows of a table of n words, the filled rows, "

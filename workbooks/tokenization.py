@@ -107,7 +107,7 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
         "which belongs to the word.",
         "The merges come from the original corpus and do not change. The counts of the pairs "
         "follow the numbers that you type.",
-        "If a row gets a higher count than a row above it, a tokenizer of your corpus learns "
+        "If a row gets a higher count than a row above it, your corpus would lead to merges in "
         "another order.",
     )
     top = ws.cursor

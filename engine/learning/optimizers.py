@@ -44,7 +44,7 @@ def adapts(method: X) -> X:
 
 @op(beta="0,0", step="0,0")
 def missing(beta: X, step: X) -> X:
-    """beta^step: the part that a running mean still lacks (it began with 0)."""
+    """beta^step: the part of a running mean that still comes from its start at 0."""
     return POWER(beta, step)
 
 
@@ -57,8 +57,8 @@ def pace(rate: X, beta1: X, missing: X, adapts: X) -> X:
 
 @op(missing="0,0", adapts="0,0")
 def spread(missing: X, adapts: X) -> X:
-    """The factor that corrects the second moment's root, as the moment began with 0; 0 except
-    for Adam."""
+    """The factor that corrects the root of the second moment, which began with 0; for other
+    methods 0."""
     return adapts / SQRT(1 - missing)
 
 
@@ -111,7 +111,8 @@ def clipping(totals: Sequence[X], most: X) -> X:
 def velocity(
     velocity: X, gradient: X, kept: X, clipping: X = None, weight: X = None, pull: X = None
 ) -> X:
-    """The kept part of the velocity, plus the gradient; the weight moves the other way."""
+    """Velocity: the kept part of the old velocity, plus the gradient. The weight moves against the
+    velocity."""
     found = velocity * kept + (gradient if clipping is None else gradient * clipping)
     return found if weight is None else found + weight * pull
 

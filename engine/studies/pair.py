@@ -291,9 +291,9 @@ ADDITION = Addition(
     part=PATCH,
     holds=lambda block, graph: block.leaf == TAKE or block.name == patching.PATH_ROWS,
     look=(
-        "On the sheet Patch, replace single values by the values of the other "
-        "sentence. See how much closer the answer comes to the other sentence. "
-        "Sheets with purple tabs compute the other sentence.",
+        "On the sheet Patch, replace single values by the values of the other sentence. See "
+        "how close the answer comes to the answer of the other sentence. Sheets with purple "
+        "tabs compute the other sentence.",
     ),
     facts=lambda asked: {"against": asked.ids, "path": asked.path},
     read=_read,

@@ -43,7 +43,7 @@ NOT_YET = "not yet: {slips}"
 BETWEEN = " or "
 NO_SLIP = "not yet: look at the hints; other cells use the right number here"
 BEFORE = "not yet: the formula uses a yellow cell that is not right; fill in that cell first"
-AS_BUILT = "this was right for the first inputs: type a formula, so that the answer follows changes"
+AS_BUILT = "right for the first inputs only: type a formula, so that the answer follows changes"
 MISTAKES = {
     rule.LARGE: "the number is 100 times too large: type % after the number, or divide by 100",
     rule.SMALL: "the number is 100 times too small: did you type an extra %?",

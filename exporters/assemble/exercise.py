@@ -362,7 +362,7 @@ def _read_by(book: Book, block: Block, i: int, j: int) -> str:
     areas = dict.fromkeys(block.formula(i, j).areas())
     if areas:
         told = (f"{area.grid.name} ({book.address(area)})".replace("'", "") for area in areas)
-        return worded("it reads {tables}", tables=", ".join(told))
+        return worded("the cell uses {tables}", tables=", ".join(told))
     return worded("the cell uses no other cell")
 
 

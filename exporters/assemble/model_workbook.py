@@ -37,16 +37,16 @@ BOTH_WAYS_TOKENS = (
     "together with all others."
 )
 VIEWS = (
-    "The sheet Heads shows which tokens each token reads. The sheet Lens shows when the answer "
-    "appears. The sheet Attribution shows what each part of the model adds."
+    "The sheet Heads shows which tokens each token reads. The sheet Lens shows after which "
+    "part the answer appears. The sheet Attribution shows what each part of the model adds."
 )
 STEP = (
     "On the sheet Attention, choose a layer, a head and a word. The sheet shows one attention "
     "step, number by number."
 )
 WITHOUT_HEADS = (
-    "The sheet Lens shows when the answer appears. The sheet Attribution shows what each part of "
-    "the model adds."
+    "The sheet Lens shows after which part the answer appears. The sheet Attribution shows "
+    "what each part of the model adds."
 )
 CHATS = (
     "On the sheet Play, type a message into the yellow cell ‘You’. The model answers in the "

@@ -27,8 +27,8 @@ BY_LAYER = (
     "sheets whose names contain ‘Weights’ hold the weights of the layers."
 )
 VIEWS = (
-    "The sheet Heads shows which tokens each token reads. The sheet Lens shows when the answer "
-    "appears. The sheet Attribution shows what each part of the model adds."
+    "The sheet Heads shows which tokens each token reads. The sheet Lens shows after which "
+    "part the answer appears. The sheet Attribution shows what each part of the model adds."
 )
 FEW_VIEWS = (
     "The sheet Heads shows which tokens each token reads. On the sheet Switches, you can turn "

@@ -167,7 +167,7 @@ class Choice:
         """Add the places of the words that are shown, and their texts, as heads of columns."""
         page, row = (
             self.page,
-            self.workings.rows(1, "how many words this word can read at most, with itself"),
+            self.workings.rows(1, "how many words this word can read at most, including itself"),
         )
         sees = [step.product.mask.window or self.n_tokens for step in self.heads]
         each = [expression(n) for n in sees]

@@ -329,10 +329,10 @@ IN_FULL = {  # by the whole name
     "next.used": "how many random numbers are used up to this name",
     "points": "points of the loss curve: mean losses of the steps",
     "next.points": "points of the loss curve, with the point of this step",
-    "advantage": "reward of the text minus the mean reward, over the deviation",
-    "all.tokens": "last word of each pair of a word and a place, as its id",
+    "advantage": "reward of the text minus the mean reward, divided by the deviation",
+    "all.tokens": "id of the word in each pair of a word and a place",
     "all.positions": "place of each pair",
-    "all.last": "number of the pair of a beginning’s last word",
+    "all.last": "the pair of a beginning’s last word and its place, as a number",
     "all.stream": "residual stream of a beginning’s last word, before the block",
     "settled": "sums of the states, computed before the training step",
 }
@@ -350,12 +350,12 @@ OF_POLICY = {  # the blocks of a loss by rewards, by their names in it
     "kept": "surprise with which the word was drawn, from the update before",
     "fresh": "1 for new texts, 0 for the texts of the update before",
     "old": "surprise with which the word was drawn",
-    "ratio": "probability of the word, over its probability when it was drawn",
+    "ratio": "probability of the word now, divided by its probability when it was drawn",
     "clipped": "ratio within the clip range",
     "surrogate": "the smaller of ratio × advantage and clipped ratio × advantage",
     "divergence": "estimate of the KL divergence from the reference model",
     "counted": "the part of the loss that comes from the word",
-    "loss": "loss: beta × KL divergence minus surrogate, in the mean",
+    "loss": "loss: the mean of beta × KL divergence − surrogate",
 }
 OF_SSM = {  # the blocks of a state space model, where other parts have the same names
     "x": "input of the channels",
@@ -447,7 +447,7 @@ def of_backward(block: Block, gradient_of: str) -> str:
     if TURNED in block.passes:
         return "table with rows and columns swapped (transposed)"
     if block.leaf == GAIN:
-        return "gradient estimate: rise of the lead with the other sentence’s row"
+        return "estimate by gradient: how much the lead rises with the other sentence’s row"
     if block.leaf.startswith("part"):
         return "an intermediate step of the backward pass"
     return worded(

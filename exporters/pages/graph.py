@@ -52,7 +52,7 @@ ENDS = {0: "row label", 1: "label number", 2: "row label", 3: "label number"}  #
 LINES = (
     (
         "threshold",
-        "type a threshold: smaller edges are added to the rest of their node",
+        "type a threshold: the sheet adds smaller edges to the rest of their node",
     ),
     ("lead", "the target’s logit minus the rival’s logit, for the prompt as built"),
     ("predicted lead", "a prediction of the lead: the lead minus the values of the cut edges"),

@@ -193,7 +193,7 @@ class Asked:
         page.sheet.put(top - 3, 0, "How the weights are computed", "heading")
         page.sheet.put(top - 2, 0, PARTS, "note")
         self._tokens("parts", (top - 1, 1), across=True)
-        page.sheet.down(top, 0, ("step", "time: their sum"), "row label")
+        page.sheet.down(top, 0, ("step", "time: sum of steps"), "row label")
         for row, name in ((first_B, "B"), (first_C, "C")):
             page.sheet.down(row, 0, [AsIs(f"{name} {k}") for k in range(d_state)], "row label")
 

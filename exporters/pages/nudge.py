@@ -170,7 +170,7 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
     share = percent(fell / promised, 0)
     helped = sentence(
         "The model learnt: the loss fell by {fell}, {share} of the fall that the gradients "
-        "promised.",
+        "predicted.",
         fell=rounded(fell, 3),
         share=share,
     )

@@ -293,7 +293,7 @@ class Grid:
         for name in (f"{OTHER}.tokens", *(f"{PATCH}.{word}" for word in COMPARED)):
             built = graph.inputs[name][:n, 0].astype(int).tolist()
             same += [graph[name][t, 0] == ident for t, ident in enumerate(built)]
-        changed = worded("a sentence or word has changed: numbers not exact")
+        changed = worded("a sentence or a word has changed, so these numbers are not exact")
         return IF(AND(*same), worded(self.AS_BUILT), changed)
 
     def _error(self) -> str:

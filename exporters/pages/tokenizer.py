@@ -81,7 +81,7 @@ MEANINGS = {
     "kept": "0: the character is dropped",
     "next": "end of the match, or the next character",
     "word_ends": "1: the last character of a word",
-    "fused": "1: unknown; one token with the character before",
+    "fused": "1: unknown, and in one token with the character before",
     "single": "symbol of the character; 0 if the bytes are used instead",
     "gives": "number of symbols made from the character",
     "before": "number of earlier symbols",

@@ -175,7 +175,7 @@ def _panel(page: Composer, maps: Maps) -> None:
     first, second = CHART_COLS
     for at, left, name, text in (
         (CHART_ROWS[0] - 1, first, "plane_share", "share of the words’ spread in this plane"),
-        (CHART_ROWS[0] - 1, second, "shown_share", "share of the two drawn components;"),
+        (CHART_ROWS[0] - 1, second, "shown_share", "share of spread along these two,"),
         (CHART_ROWS[0] - 1, second + 4, "four_share", "along four"),
         (CHART_ROWS[1] - 1, first, "cosine_share", "share of the spread of the words’ directions"),
     ):

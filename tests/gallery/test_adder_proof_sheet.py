@@ -164,7 +164,7 @@ def test_wrong_entries_are_told(in_ironcalc: InIronCalc) -> None:
     for value in (0.0, 12.0, 1.5, "ten", ""):
         assert seen((PLACE, value))[0] == "← type a whole number from 1 to 11"
     assert seen((HERE, "12"), (A, "x"))[1:] == ["← type one digit, from 0 to 9"] * 2
-    assert seen((HERE, 3.0))[1] == "← delete it to take the digit from the sum on Add"
+    assert seen((HERE, 3.0))[1] == "← to use the digit of the sum on Add, delete this number"
     with in_ironcalc.typed({book().cell("W_E", 3, 1): "text"}):
         assert in_ironcalc[proved] == 0
 

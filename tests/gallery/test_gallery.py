@@ -324,8 +324,8 @@ OF_A_KIND = {  # a printed number of each kind, as one finds with the source in 
     ("cat-sat", "Step 2: Q [2, 0]"): "slip here",
     ("cat-sat", "Step 3: Q Kᵀ, divided by √5 [2, 2]"): "carried on",
     ("cat-sat", "Step 7: the last row of the stream [2, 0]"): "other settings",
-    ("fluffy-creature", "Logits, as multiplied out [3, 3]"): "carried on",
-    ("fluffy-creature", "Logits, as multiplied out [2, 3]"): "slip here",
+    ("fluffy-creature", "Logits, computed by hand in the notes [3, 3]"): "carried on",
+    ("fluffy-creature", "Logits, computed by hand in the notes [2, 3]"): "slip here",
     ("sampling", "section 5, probability of floor"): "rounded",
     ("positions", "slowest hand: wavelength / 2π"): "other settings",
     ("dialogue-game", "§5: Tarso after the first block"): "other training",
@@ -367,7 +367,7 @@ def test_printed_steps_follow_from_printed_tables() -> None:
     shown = from_printed("fluffy-creature")
     after = np.array([[10.5, 10.5], [11.71, 8.63], [10.64, 10.10], [9.98, 11.58]])
     logits = after @ np.array([[1.0, 2.0], [2.0, 0.5], [1.5, 1.5], [0.5, 2.5]]).T
-    assert shown["Logits, as multiplied out"] == pytest.approx(logits.ravel())
+    assert shown["Logits, computed by hand in the notes"] == pytest.approx(logits.ravel())
     assert logits[1, [1, 3]] == pytest.approx([27.735, 27.43])
     assert logits[2, 3] == pytest.approx(30.57)
     code = (0.1620798, 0.0471384, 0.7560350, 0.0347468)  # that the notes' code prints

@@ -205,15 +205,15 @@ def test_shares_on_the_sheets() -> None:
     fits = n_words <= N_WORDS
     assert (right[TRANSFORMER][fits] == 1).all() and np.isnan(right[TRANSFORMER][~fits]).all()
     few, many = (right[MAMBA][k][fits[k]].mean() for k in (0, 4))
-    assert f"right for {percent(few)} of the questions about one person" in told("Start")
-    assert f"but for {percent(many)} about 5 people" in told("Start")
-    assert f"50 filler words, {percent(right[MAMBA][0, 8])} are right" in told("Start")
+    assert f"answers {percent(few)} of the questions about one person" in told("Start")
+    assert f"but {percent(many)} of the questions about 5 people" in told("Start")
+    assert f"50 filler words, {percent(right[MAMBA][0, 8])} of its answers" in told("Start")
     n = {m: sum(w.size for w in held.values()) for m, held in learning.load().items()}
     assert f"{n[TRANSFORMER]:,} and {n[MAMBA]:,} weights" in told("Start")
     share = {m: percent(found[fits].mean(), 1) for m, found in right.items()}
-    assert f"the transformer is right in {share[TRANSFORMER]}" in told("Failures")
-    assert f"The Mamba is right in {share[MAMBA]}" in told("Failures")
-    assert f"trained alike, is right in {share[learning.LARGER]}" in told("Failures")
+    assert f"the transformer answers {share[TRANSFORMER]}" in told("Failures")
+    assert f"The Mamba answers {share[MAMBA]}" in told("Failures")
+    assert f"the same training. It answers {share[learning.LARGER]}" in told("Failures")
 
 
 def test_numbers_kept() -> None:

@@ -136,7 +136,8 @@ def test_nearness_follows_the_role_and_not_the_meaning() -> None:
     both = np.mean([grammar.GROUP[w] == grammar.GROUP[first[w]] for w in moved])
     shown = default_book("stories").values["exchanged.share"].astype(float)
     np.testing.assert_allclose(shown, [[both, both], [meaning, role]], atol=1e-12)
-    said = f"{role:.0%} of them stand next to a word of their new role, {meaning:.0%} next to one"
+    of_role = f"For {role:.0%} of these words, the nearest word has the same new role."
+    said = f"{of_role} For {meaning:.0%}, it has a similar meaning."
     assert said.replace("%", " %") in texts("Start")
     assert [both, meaning, role] == pytest.approx([32 / 34, 2 / 34, 33 / 34])
 

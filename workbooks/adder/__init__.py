@@ -95,7 +95,7 @@ def checks(w: Workbook, g: Forward, proof: bool) -> None:
         ("every token is a digit", MAX(tokens) - 9 < NEAR),
         ("adding digit by digit with carries gives the same sum as +", by_hand < NEAR),
     ]  # fmt: skip
-    bound = "on Proof, the lead in the typed sum is not below the bound of its case"
+    bound = "on Proof, the lead in the typed sum is at least the bound of its case"
     w.checks([*rows, (bound, proof_sheet.holds(g))] if proof else rows)
 
 
@@ -118,8 +118,9 @@ def story(w: Workbook) -> Story:
             ),
             "Why this matters: you can check every answer with +. You also see what the model "
             "has learnt: where to look, and a formula for the carry.",
-            "The model is proved right for all sums of two numbers of up to ten digits. The model "
-            "has not learnt what a number is. With eleven digits, the model fails.",
+            "A proof shows that the model is right for all sums of two numbers of up to ten "
+            "digits. But the model has not learnt what a number is: with eleven digits, it "
+            "fails.",
             "What to do: open the sheet Add, type two numbers in the yellow cells, and follow "
             "the carry from right to left. These steps take a minute.",
         ],

@@ -66,16 +66,16 @@ A, B, A_BEFORE, B_BEFORE, CARRY, HERE, RIGHT, WRITTEN, ROW = range(9)  # of `pro
 READ = {  # by a head: what it is, and where the token stands
     "the digit of the first number": "a",
     "the digit of the second number": "b",
-    "first number, one place before": "a'",
-    "second number, one place before": "b'",
+    "first number, in the place before": "a'",
+    "second number, in the place before": "b'",
     "the digit written before": "here",
 }
-SPREAD = "weights as factors of lower bounds, upper bounds and sizes: for lower, then upper bounds"
+SPREAD = "weights, arranged to give the lower bounds and then the upper bounds"
 SCALE = "bounds of the scale of the norm"
 MEANINGS = {
     "read": "what is typed on Proof; -2 is an empty cell, -1 is no digit",
-    "asked": "the place, counted from 0; the digit before; the digit of the first number",
-    "room": "room for rounding: relative, absolute; and the largest size",
+    "asked": "the place (counted from 0), the digit before, and the digit of the first number",
+    "room": "room for rounding (relative, absolute), and the largest size",
     "fits": "1 if all weights are numbers of less than 1E30, and the settings are as built",
     "gain": "gains of the norms: first, query, key, MLP",
     "eps": "the constant of the norms",
@@ -88,9 +88,9 @@ MEANINGS = {
     "key.raw": "key of each digit",
     "key.scale": SCALE,
     "key": "key after its norm",
-    "key.factor": "middles, radii and sizes of keys, as factors of lower and upper bounds of scores",
+    "key.factor": "middles, radii and sizes of the keys, arranged to give the bounds of scores",
     "value.raw": "value of each digit",
-    "value": "the same, with room for rounding a product",
+    "value": "the values, with room for the rounding error of a product",
     "value.hull": "the least and the largest value of all digits",
     "own": "the input of the heads, for the digit before",
     "query.raw": "query of each head",
@@ -99,19 +99,21 @@ MEANINGS = {
     "speed": "how fast the rotary positions turn",
     "turn": "cosines and sines of each distance",
     "query.turned": "the query, turned by each distance: middles, sizes, radii",
-    "attention.low": "e to the power of the score of each distance and digit: lower bounds",
-    "attention.high": "the same: upper bounds",
-    "role": "the token at each distance: 1 is 0 in all sums, 2 any digit, 3 part of the case",
-    "others": "what a token of role 1 or 2 adds to both heads: lower bounds, upper bounds",
+    "attention.low": "lower bounds of e^score, for each distance and digit",
+    "attention.high": "upper bounds of the same numbers",
+    "role": "the token at each distance: 1 is always 0, 2 is any digit, 3 is part of the case",
+    "others": "what a token with role 1 or 2 adds to both heads: lower bounds, then upper bounds",
     "token": "what each digit adds at the distances 0, 10, 11, 22 and 23",
     "base": "the sum over all tokens that are the same in each case",
     "before": "digits of the place before, their carry, the next carry, and 1 if possible",
-    "before.sums": "the sum with these digits",
+    "before.sums": "the sum over these digits and the tokens that are always the same",
     "own.word": "the embedding of the digit before",
-    "apart": "the right digit minus each other digit, and sizes",
-    "apart.stream": "these, as factors for the stream’s bounds",
-    "apart.mlp": "these, as factors for the hidden cells’ bounds",
-    "sum": "the case of the sum on Add: its digits, what is right and written, and its row",
+    "apart": "the right digit minus each other digit, and the sizes of these differences",
+    "apart.stream": "the same differences, arranged to multiply the bounds of the stream",
+    "apart.mlp": "the same differences, arranged to multiply the bounds of hidden cells",
+    "sum": (
+        "the case of the sum on Add: its digits, the right digit, the written digit, and its row"
+    ),
     "sum.leads": "the lead of each digit of the sum on Add, before the last norm, divided by 100",
 }
 LARGE_ONES = (
@@ -119,10 +121,10 @@ LARGE_ONES = (
     "share",
 )  # fmt: skip
 OF_CASES = {
-    "case": "digit b; possible",
-    "sums": "both heads: the sum of e^score, and of e^score times values",
+    "case": "digit of the second number; 1 if the case is possible",
+    "sums": "both heads: sum of e^score, and sum of e^score × value",
     "share": "1 / sum of e^score",
-    "mean": "what both heads read: means of values",
+    "mean": "what both heads read: the mean of the values",
     "mid": "residual stream after attention",
     "y.scale": "scale",
     "y": "after the norm",
@@ -140,9 +142,8 @@ def add(w: Workbook, g: Forward) -> None:
     ws = w.sheet(
         "Proof",
         "which cases of a digit are proved, for all values of the other digits",
-        "To write a digit, the model mostly reads five: two of this place, two of "
-        "the place before, and the digit written before. With the carry, these make "
-        "a case.",
+        "To write a digit, the model mostly reads five digits: two of this place, two of the "
+        "place before, and the digit written before. These digits and the carry define a case.",
         widths={0: 25}
         | dict.fromkeys(range(LEFT, LEFT + PAIRS), 4.1)
         | {PANEL - 1: 1.5, PANEL: 29, PANEL + 1: 12, PANEL + 2: 12},
@@ -162,8 +163,8 @@ def add(w: Workbook, g: Forward) -> None:
 def told_on_start(story: Story) -> Story:
     """The texts of the start sheet, with the proof."""
     look = (
-        "The sheet Proof proves the model right, 200 cases at once, with live bounds. Change a "
-        "weight: cases are no longer proved."
+        "The sheet Proof proves that the model is right, for 200 cases at a time. The bounds "
+        "are live: change a weight, and some cases are no longer proved."
     )
     name, _, title = translated(story.title).partition(":")
     return replace(story, title=AsIs(f"{name}-{PROOF}:{title}"), look=[look, *story.look])
@@ -206,15 +207,21 @@ def told(i: int, read: Expression, asked: Block) -> Expression:
     if i == 0:
         fault = sentence("← type a whole number from 1 to 11")
         return IF(
-            read == 0, fault, sentence("← counted from the right: 1 is the ones, 11 the last")
+            read == 0,
+            fault,
+            sentence("← the place, counted from the right: 1 is the ones, 11 the last"),
         )
     end, none = (
         (0, sentence("← there is no digit before the ones"))
         if i == 1
         else (PLACES, sentence("← both numbers have only ten digits"))
     )
-    empty = sentence("← empty: {d}, as in the sum on Add. Or type a digit", d=asked[0, i])
-    usual = IF(read == EMPTY, empty, sentence("← delete it to take the digit from the sum on Add"))
+    empty = sentence(
+        "← empty, so {d} is used, as in the sum on Add. You can type a digit", d=asked[0, i]
+    )
+    usual = IF(
+        read == EMPTY, empty, sentence("← to use the digit of the sum on Add, delete this number")
+    )
     fault = sentence("← type one digit, from 0 to 9")
     return IF(asked[0, 0] == end, none, IF(read == FAULT, fault, usual))
 
@@ -276,19 +283,22 @@ def verdict(ws: Composer, g: Forward) -> None:
     ws.sheet.down(ASKED_ROW + 1, PANEL, ("cases", "proved"), "row label")
     n, proved = counted[0, :].cells
     row = ASKED_ROW + 3
-    found = ws.show("verdict", (row, 0), sentence("{k} of {n} proved", k=proved, n=n), "status")
+    found = ws.show(
+        "verdict", (row, 0), sentence("{k} of {n} cases proved", k=proved, n=n), "status"
+    )
     ws.dress(found, When("right", proved == n), When("differs", proved < n))
     every = sentence(
         "In each case, the model writes the right digit for all values of the other digits."
     )
     some = sentence(
-        "{m} cases are open: these bounds do not tell whether they are right. ‘cellformer prove’ "
-        "with the name of your saved file halves the bounds, and looks for a wrong sum.",
+        "{m} cases are open: these bounds do not show whether they are right. Save the file, "
+        "and run ‘cellformer prove’ with its name: the command narrows the bounds, and looks "
+        "for a wrong sum.",
         m=n - proved,
     )
     unfit = sentence(
-        "Nothing is proved here: a setting on the sheet Inside is not as built, or a "
-        "weight is not a number below 1E30."
+        "This sheet proves nothing now. A setting on the sheet Inside was changed, or a weight "
+        "is not a number below 1E30."
     )
     text = IF(g[f"{PROOF}.fits"][0, 0] == 0, unfit, IF(proved == n, every, some))
     ws.show("means", (row, LEFT + 1), text, "note")
@@ -311,7 +321,12 @@ def grid(ws: Composer, g: Forward) -> None:
     def digits(c: int) -> Formula:
         return lambda _, i: before[i, c] + 0
 
-    labels = ("carry into the place before", "first number there", "second number there", "carry")
+    labels = (
+        "carry into the place before",
+        "first number in that place",
+        "second number in that place",
+        "carry",
+    )
     ws.sheet.down(row, 0, labels, "row label")
     for k, c in enumerate((2, 0, 1, 3)):
         style = "digit carry" if c > 1 else "digit"
@@ -396,17 +411,20 @@ def below(ws: Composer) -> None:
     """Sentences below the cases."""
     ws.cursor = DIGITS_ROW + BASE + 2
     ws.text(
-        "All other tokens can be any digits. Bounds on what they add give bounds on the model’s "
-        "vector, and then on each lead.",
+        "All other tokens can be any digits. The sheet computes the least and the most that "
+        "they can add. These bounds give bounds on the model’s vector, and then on each lead.",
         worded(
-            "A lead above 0 proves a case. All places together have {n:,} cases. With the weights "
-            "as built, {k:,} are proved by the bounds on this sheet.",
+            "A case is proved if its lead is above 0. All places together have {n:,} cases. "
+            "With the weights as built, the bounds on this sheet prove {k:,} cases.",
             n=N_CASES,
             k=AT_ONCE,
         ),
-        "‘cellformer prove adder’ proves all of them: it halves bounds that are too wide. Each "
-        "digit is right if all digits before it are right, so every sum is right.",
-        "Change a weight on Add: cases become open. A case of a wrong sum is never proved.",
+        "‘cellformer prove adder’ proves all cases, because it halves bounds that are too "
+        "wide. Each digit is right if all digits before it are right, so every sum is right.",
+        (
+            "Change a weight on Add, and some cases become open. The sheet never proves a case "
+            "whose sum is wrong."
+        ),
     )
 
 
@@ -419,8 +437,8 @@ def suggestions() -> list[Suggestion]:
     return [
         Suggestion(
             worded(
-                "Type ‘1’: {k} of {n} cases are proved. {m} are open here, but ‘cellformer prove "
-                "adder’ proves them, too.",
+                "Type ‘1’: this sheet proves {k} of {n} cases. The other {m} cases stay open "
+                "here, but ‘cellformer prove adder’ proves them, too.",
                 k=some,
                 n=proof_tables.CASES,
                 m=proof_tables.CASES - some,
@@ -431,7 +449,12 @@ def suggestions() -> list[Suggestion]:
             float(some),
         ),
         Suggestion(
-            worded("Type ‘11’, the last digit: it has only {n} cases, and all are proved.", n=last),
+            worded(
+                (
+                    "Type ‘11’ for the last digit. It has only {n} cases, and all of them are proved."
+                ),
+                n=last,
+            ),
             (f"{PROOF}.typed", 0, 0),
             float(PLACES + 1),
             watch,
@@ -439,8 +462,8 @@ def suggestions() -> list[Suggestion]:
         ),
         Suggestion(
             worded(
-                "This is one number of the vector for the digit 9. Type ‘0’: only {k} cases are "
-                "still proved.",
+                "This is one number of the vector for the digit 9. Type ‘0’: this sheet then "
+                "proves only {k} cases.",
                 k=few,
             ),
             ("W_E", 9, 0),
@@ -469,8 +492,8 @@ def bounds_sheet(w: Workbook, g: Forward) -> None:
     ws = w.sheet(
         "Bounds",
         "bounds on what each token can add, for the digits on the sheet Proof",
-        "A table of vectors has lower bounds, then upper bounds, then sizes. Every bound has room "
-        "for rounding: 10^-12 of the size of its terms.",
+        "In a table of vectors, the lower bounds come first, then the upper bounds, then the "
+        "sizes. Every bound leaves room for rounding errors: 10^-12 of the size of its terms.",
     )
     ws.cursor += 1
     for name, meaning in MEANINGS.items():
@@ -487,7 +510,10 @@ def cases_sheet(w: Workbook, g: Forward) -> None:
     """The pass in each case, from left to right."""
     ws = w.sheet(
         "Cases",
-        "the model’s pass with bounds, from left to right: a row for each case of the sheet Proof",
+        (
+            "the model’s forward pass with bounds, from left to right: each row is a case of "
+            "the sheet Proof"
+        ),
         widths={0: 10, 1: 8},
     )
     top, left, rows = ws.cursor + 1, 3, range(proof_tables.CASES)

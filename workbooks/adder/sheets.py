@@ -38,10 +38,10 @@ GAINS = ("first", "query", "key", "MLP", "last")  # what each norm is of
 TABLES = {  # row and place in the row -> a table of weights, what it is, whether it is turned
     (4, 0): ("W_E", "embedding, by digit", False),
     (4, 1): (f"{HEADS[0]}.W_Q", "queries of head 0.0", False),
-    (4, 2): (f"{KEYS}.W_K", "keys of both", False),
+    (4, 2): (f"{KEYS}.W_K", "keys of both heads", False),
     (4, 3): (f"{HEADS[0]}.W_O", "output of head 0.0", False),
     (10, 1): (f"{HEADS[1]}.W_Q", "queries of head 0.1", False),
-    (10, 2): (f"{KEYS}.W_V", "values of both", False),
+    (10, 2): (f"{KEYS}.W_V", "values of both heads", False),
     (10, 3): (f"{HEADS[1]}.W_O", "output of head 0.1", False),
     (16, 0): (f"{BLOCK}.mlp.W_gate", "MLP: gate, transposed", True),
     (16, 1): (f"{BLOCK}.mlp.W_in", "MLP: in, transposed", True),

@@ -57,8 +57,8 @@ STORY = Story(
         "query. The value is what the word passes on.",
         "The score of a word: multiply the query and the word’s key number by number, and add. "
         "Softmax turns scores into shares.",
-        "The head multiplies the values by these shares, and adds all to the vector. See the sheet "
-        "Attention.",
+        "The head multiplies the values by these shares, and adds the products to the word's "
+        "vector. See the sheet Attention.",
         "Why it matters: every large language model uses this step, with more heads, more layers "
         "and longer vectors.",
     ],
@@ -69,8 +69,8 @@ STORY = Story(
         "essay's earlier tables. You see where an error begins.",
         "The essay prints three rows of the embedding. It prints no table that turns the last "
         "vector into scores.",
-        "The other numbers were chosen for this workbook. They turn the last vector, "
-        "as the essay assumes it, into the printed scores.",
+        "The other numbers were chosen for this workbook. The essay assumes a last vector. "
+        "With these numbers, that vector gives the printed scores.",
     ],
     examples=(PROMPT, "the dog ran", "the cat sat on the"),
     look=[

@@ -47,8 +47,8 @@ STORY = Story(
         "Based on the calling game in L. Erzegovesi, The Final Step (2026). Weights trained for "
         "this workbook.",
     about=[
-        "A small transformer was trained on an Italian calling game until it was as good as the "
-        "rules allow. Nobody told the model the rules.",
+        "A small transformer was trained on an Italian calling game until it predicted as well "
+        "as the rules allow. Nobody told the model the rules.",
         "In this workbook every number of the model is a formula, down to the weights.",
         "In the game, two leaders (Pietro, Paolo) and eight numbers call each other in turn. "
         "‘Pietro chiama Paolo’ means: Pietro calls Paolo.",
@@ -58,9 +58,8 @@ STORY = Story(
         "‘Cefa’. A player who says an absurd word loses (perde).",
         "Why it matters: the rules are known exactly. So you can say what a part of the model "
         "does, and not only where this part looks.",
-        "Head 1.2 decides between Tarso and vice. It looks at the verb, where head "
-        "0.0 has put the caller’s name. Without head 0.0, it looks at Paolo; other "
-        "parts keep the answer.",
+        "Head 1.2 decides between Tarso and vice. It looks at the verb, where head 0.0 has put "
+        "the caller’s name. Without head 0.0, head 1.2 looks at Paolo, but the answer stays.",
     ],
     examples=(PROMPT, "<BOS> Pietro chiama", "<BOS> 3 chiama Paolo"),
     look=[
@@ -113,8 +112,8 @@ CHOSEN = Chosen(
             "‘{now}’. Both are names of the same leader.",
                    ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
         Suggestion(
-            "Type ‘1’ as the number of components left out: the longest vectors "
-            "hardly count. The map shows {then:.0%} of the spread, not {now:.0%}.",
+            "Type ‘1’ as the number of components left out. The longest vectors then hardly "
+            "count, and the map shows {then:.0%} of the spread, not {now:.0%}.",
                    ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
         Suggestion(
             "Type ‘7’ instead of ‘Paolo’ in direction 1. This direction then leads to a number. "

@@ -48,9 +48,9 @@ STEPS = ("grammar", "logit", "exp", "model")  # columns of a situation
 TEXT = (
     "A grammar gives an exact probability to each possible next word, and 0 to all "
     "other words. The model saw only games. Does the model give the same numbers?",
-    "In four sentences, several words can follow. At temperature 1 the points lie on the "
-    "diagonal. At another temperature they leave the diagonal: the model is then too sure or too "
-    "unsure.",
+    "After each of four sentences, several words can follow. At temperature 1 the points lie "
+    "on the diagonal. At another temperature they leave the diagonal: the model is then too "
+    "sure or too unsure.",
 )
 
 
@@ -74,7 +74,7 @@ def _situations(book: ModelBook, page: Composer) -> None:
     the model's probabilities, live."""
     page.sheet.put(SHARES_ROW - 1, 0, "word", "row label")
     page.sheet.down(SHARES_ROW, 0, game.WORDS, "row label")
-    page.sheet.down(END, 0, ("sum; loss, nats", "lowest loss", "excess loss"), "row label")
+    page.sheet.down(END, 0, ("sum; loss in nats", "lowest loss", "excess loss"), "row label")
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
         page.sheet.put(SHARES_ROW - 2, col, text, "block")
@@ -166,8 +166,8 @@ def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
     live."""
     page.sheet.put(row, RIGHT, "The model always gives a ranking", "heading")
     text = (
-        "The model also gives probabilities after words in an order that no game "
-        "has. The model may look sure."
+        "The model also gives probabilities after words in an order that no game has. Even "
+        "then, the model may look sure."
     )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at(

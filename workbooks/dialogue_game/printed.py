@@ -21,7 +21,7 @@ PURPOSE = (
 MAPS = "Embeddings and the Maps, section 4"
 ORDER = "26347158"  # of the eight numbers, the likeliest first, as the essay has it
 TIES = "almost equal: no rule of the game requires these differences of 0.006"
-SCALE = "one coordinate's size means nothing: the norm's gain can undo it"
+SCALE = "the size of one coordinate means nothing: the gain of the norm can change it"
 TARSO = game.ID["Tarso"]
 FOUND = (
     "The essay's layer 0 finds Tarso. Our layer 0 only finds that a leader was called, and says "
@@ -34,8 +34,8 @@ FOUND = (
 WHY_ORANGE = (
     "Orange does not mean an error. The essay's model and ours are two trainings of the same "
     "model. Every training finds other weights.",
-    "Both models have learnt the rules: Tarso is sure, and the numbers are about equally likely. "
-    "The two models compute this in different places and ways.",
+    "Both models have learnt the rules: Tarso is sure, and the numbers are about equally "
+    "likely. But they compute these answers in different places and ways.",
 )
 
 
@@ -107,8 +107,8 @@ def _maps(book: ModelBook) -> list[Comparison]:
                    "times as long", 3, MAPS),
         Comparison("§4b: share of four components", 0.553, share["four_share"], "again, the long vectors dominate", 3, MAPS),
         Comparison("§4b: share of two components, by cosine", 0.435, share["cosine_share"],
-                   "without vector lengths, the essay's share rises; ours falls, "
-                   "because it depended on length", 3, MAPS),
+                   "without vector lengths, the essay's share rises; our share falls, because "
+                   "it depended on length", 3, MAPS),
     ]  # fmt: skip
 
 

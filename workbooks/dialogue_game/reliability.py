@@ -20,13 +20,14 @@ PURPOSE = (
     "how often is the model right when it is 30 %, 60 % or 90 % sure? Before and after a reward"
 )
 ABOUT = (
-    "The sheet groups the model's first words by their probability. Each first word counts once. "
-    "A word with a probability of 20 % should come 20 % of the time. Its point then lies on the "
-    "diagonal.",
+    "The sheet groups the model's likeliest words by their probability. Each of these words "
+    "counts once. A word with a probability of 20 % should come 20 % of the time. Its point "
+    "then lies on the diagonal.",
     "Training with the log loss brings the points to the diagonal. Then the model was trained "
     "for 200 more steps with another reward: the probability of the word that came.",
-    "This reward is largest if the model gives everything to one word (see the linear rule of "
-    "the workbook ‘loss’). The model is right as often as before the reward, but much more sure.",
+    "This reward is largest if the model gives all probability to one word (see the linear "
+    "rule of the workbook ‘loss’). The model is right as often as before the reward, but much "
+    "more sure.",
     "A temperature above 1, fitted on other games, makes the model less sure of everything. The "
     "temperature repairs only a part of the error.",
 )
@@ -99,7 +100,7 @@ def _chart(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> N
         Series(one["name"], cells[:, SAID], cells[:, RIGHT])
         for one, cells in zip(found, tables, strict=True)
     ]
-    axes = ("probability of the model's first word", "how often the first word comes")
+    axes = ("probability of the model's likeliest word", "how often the likeliest word comes")
     title = "Calibration before and after a reward for being right"
     page.sheet.charts.append(
         Chart(CHART_ROW, CHART_COL, "scatter", title, series, (560, 390), axes, across="0%")

@@ -32,8 +32,8 @@ GUESS, ANSWER = 4, 5
 TRY_COL = 8
 WALK = (
     "A head's picture shows where the head looks. Does the picture also show the head's "
-    "function? The table puts all eight pictures into words: what the last word of the prompt "
-    "looks at.",
+    "function? For each head, the table names the word that the last word of the prompt looks "
+    "at.",
     "Does the model need the head to say the next word? Guess for each head, and type ‘yes’ or "
     "‘no’. The answer was measured with only that head switched off.",
     "A head that is not needed can still carry information, if another head can replace it. For "
@@ -141,9 +141,9 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
     at = heads.index(second)
     return [
         Suggestion(
-            "Type ‘yes’ for head 1.2. It looks at the verb, not at the caller, but "
-            "the model needs it. Without it, the rule of peer epithets falls from "
-            "100 % to 1 %.",
+            "Type ‘yes’ for head 1.2. It looks at the verb, not at the caller, but the model "
+            "needs it. Without it, the rule of nicknames between leaders falls from 100 % to 1 "
+            "%.",
             ("walk.guess", at, 0), "yes", ("walk.answer", at, 0),
         ),
         Suggestion(
@@ -151,8 +151,8 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
             (f"{second}.switch", 0, 0), 0, now,
         ),
         Suggestion(
-            "Type ‘0’ on Switches for head 0.0: this head looks at the same word, but ‘Tarso’ "
-            "keeps {then:.2%}. The line above the heads explains what head 0.0 carries.",
+            "Type ‘0’ on Switches for head 0.0. This head still looks at the same word, and "
+            "‘Tarso’ keeps {then:.2%}. The line above the heads explains what head 0.0 carries.",
             (f"{first}.switch", 0, 0), 0, now,
         ),
     ]  # fmt: skip

@@ -170,10 +170,10 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
     side = SIDE // 2  # patches of a side
     ws.widths({0: 14} | dict.fromkeys(range(1, 1 + 3 * side), 7))
     ws.text(
-        "The drawing is cut into 16 patches of 2 x 2 pixels, and each patch is a token. One more "
-        "token, [CLS], has no pixels. The token [CLS]",
-        "collects information from the patches, and the model reads its guess from [CLS]. So the "
-        "attention of [CLS] shows where the model looks.",
+        "The drawing is cut into 16 patches of 2 x 2 pixels, and each patch is a token. One "
+        "more token, [CLS], has no pixels.",
+        "The token [CLS] collects information from the patches, and the model reads its guess "
+        "from [CLS]. So the attention of [CLS] shows where the model looks.",
         "In each head, the weights of all patches and of [CLS] itself sum to 1. Change the "
         "drawing on sheet Draw, and come back.",
     )

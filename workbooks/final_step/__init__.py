@@ -31,16 +31,16 @@ STORY = Story(
     title="final-step: the last step of a model is a search among its words",
     source="Based on L. Erzegovesi, The Final Step (2026), Appendix A.",
     about=[
-        "The last step of a language model is a search. The model compares one list of numbers, "
-        "the query, with the list of every word. The model",
-        "multiplies both lists number by number and adds the products. The sum is a dot product, "
-        "the word's score. Softmax turns scores into shares.",
+        "The last step of a language model is a search. The model compares one list of "
+        "numbers, the query, with the list of every word.",
+        "The model multiplies both lists number by number and adds the products. The sum is a "
+        "dot product, the word's score. Softmax turns scores into shares.",
         "Why it matters: the direction of the query decides which word is found. The length of "
         "the query decides how certain the model is.",
-        "Here are three words and a query of three numbers, called ‘Pietro’, all chosen by hand. "
-        "A trained model would compute the query from the",
-        "sentence ‘Pietro chiama Paolo’. This workbook leaves these steps out. You can choose a "
-        "word instead: the list of this word is then the query.",
+        "Here are three words and a query of three numbers, called ‘Pietro’, all chosen by hand.",
+        "A trained model would compute the query from the sentence ‘Pietro chiama Paolo’. This "
+        "workbook leaves these steps out. You can also choose a word: its list is then the "
+        "query.",
         "A vector database uses the same dot product to compare a question with stored texts. "
         "The sheet Two searches shows both searches.",
     ],

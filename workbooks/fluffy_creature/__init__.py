@@ -30,21 +30,26 @@ STORY = Story(
     title="fluffy-creature: one transformer block in two dimensions",
     source="Based on lecture notes on transformers, section 8, Transformer Numerical Example.",
     about=[
-        "This workbook shows one transformer block on four words. The vectors have two numbers, "
-        "so you can draw them on paper. The block has one",
-        "attention head and an MLP with four hidden cells. ReLU cuts numbers below 0 to 0. Input "
-        "and output use the same table of word vectors.",
+        "This workbook shows one transformer block on four words. The vectors have two "
+        "numbers, so you can draw them on paper.",
+        "The block has one attention head, and an MLP with four hidden cells. ReLU cuts "
+        "numbers below 0 to 0. Input and output use the same table of word vectors.",
         "Why it matters: attention moves information between words. The MLP works on each word "
-        "separately. Attention and MLP only add to the",
-        "vectors of the residual stream. All larger models repeat such blocks.",
+        "separately.",
+        (
+            "Attention and MLP only add to the vectors of the residual stream. All larger "
+            "models repeat such blocks."
+        ),
         "The weights were set by hand, so that the numbers stay simple. The block was not trained.",
     ],
     errata=[
         "In section 5.7, the notes draw a block with a LayerNorm before each part. The example "
         "of the notes has no LayerNorm, so this workbook has no LayerNorm.",
-        "The notes do not divide the scores by the root of 2, and their tables contain errors. "
-        "The sheet Printed compares each printed table",
-        "with its formula, and with the result of the earlier tables.",
+        "The notes do not divide the scores by the root of 2, and their tables contain errors.",
+        (
+            "The sheet Printed compares each printed table with its formula, and with the "
+            "result of the earlier tables."
+        ),
     ],
     examples=(PROMPT, "blue creature", "forest creature"),
     look=[

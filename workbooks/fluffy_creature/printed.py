@@ -16,7 +16,7 @@ SUMS, SHARES, MIXED = "7. Their sums", "7. Attention weights", "9. Attention tim
 TERMS, SUMMED = "Products with W_O", "Sums of the products"
 WRITES, MIDDLE, HIDDEN = "Output of attention", "After attention", "The hidden layer, before ReLU"
 MLP, AFTER = "Output of the MLP", "After the block"
-LOGITS, TABLED = "Logits, as multiplied out", "Logits again, in the notes' tables"
+LOGITS, TABLED = "Logits, computed by hand in the notes", "Logits again, in the notes' tables"
 BELOW, BLUE_EXPS = "blue, by hand: logits minus largest logit", "blue, by hand: exponentials"
 BLUE, N = 1, len(WORDS)
 Tables = Mapping[str, Area]  # the printed cells of each table, by its title
@@ -163,10 +163,10 @@ PRINTED = (
             note="These sums add the products above, for example 2.192 + 0.153 = 2.345."),
     Printed(WRITES, [[2.5, 1.5], [2.35, 1.93], [2.34, 2.10], [2.28, 2.18]],
             f"{BLOCK}.attn_out", follows=times(MIXED, "W_O"),
-            note="The differences of earlier tables continue."),
+            note="The differences of the earlier tables continue here."),
     Printed(MIDDLE, [[3.5, 3.5], [4.35, 2.43], [3.84, 3.60], [2.78, 4.68]],
             f"{BLOCK}.resid_mid", follows=plus(QUERIES, WRITES),
-            note="The differences of earlier tables continue."),
+            note="The differences of the earlier tables continue here."),
     Printed(HIDDEN, [
         [3.5, 3.5, 3.5, 3.5], [4.35, 2.43, 2.43, 4.35], [3.84, 3.60, 3.60, 3.84],
         [2.78, 4.68, 4.68, 2.78],
@@ -175,7 +175,7 @@ PRINTED = (
     Printed(MLP, [[7.0, 7.0], [7.36, 6.20], [6.8, 6.5], [7.2, 6.9]],
             f"{BLOCK}.mlp_out", follows=times(HIDDEN, "W_out"),
             note=
-                "The notes ‘summarised’ the rows of creature and forest and did not compute "
+                "The notes ‘summarised’ the rows of creature and forest, and did not compute "
                 "them. The printed hidden layer gives 7.512 and 7.368 for creature, and 6.890 "
                 "and 8.030 for forest."),
     Printed(AFTER, [[10.5, 10.5], [11.71, 8.63], [10.64, 10.10], [9.98, 11.58]],

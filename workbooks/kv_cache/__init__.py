@@ -182,8 +182,8 @@ def story(w: Workbook) -> Story:
                 price=w.now(w["price"][0, cost.OURS]),
             ),
             "A model writes a text token by token. Each new token uses its query once. Every "
-            "later token reads the key and the value of this token",
-            "again. So the model keeps keys and values, but no queries. Hence the name KV cache.",
+            "later token reads its key and its value again.",
+            "So the model keeps keys and values, but no queries. Hence the name KV cache.",
             "Why it matters: the cache saves most of the computation. In return, a long "
             "conversation needs much memory.",
         ],

@@ -27,10 +27,9 @@ def add(w: Workbook) -> None:
     ws = w.sheet(
         "Numbers",
         "the numbers in keys and values: computed once, kept, read again",
-        "Numbers in italics are new in a step. Only the new numbers are computed with W_K and "
-        "W_V. All other numbers",
-        "come from the step before: these numbers are the cache. Each step uses its query once "
-        "and then drops the query.",
+        "Numbers in italics are new in a step. Only the new numbers are computed with W_K and W_V.",
+        "All other numbers come from the step before: these numbers are the cache. Each step "
+        "uses its query once and then drops the query.",
         widths={0: 16, **dict.fromkeys(range(1, 26), 7.3)},
     )
     before = ws.typed("x", X, TOKENS, range(D), "x: the tokens' vectors   [5, d_model]")

@@ -107,11 +107,11 @@ def story(w: Workbook) -> Story:
         about=[
             f"A transformer of {n} numbers, all random at first, learns a small game from {len(game.sentences())} sentences on the sheet Corpus.",
             "One step of learning reads a few sentences. The loss measures how surprising each "
-            "next word was. The chain rule then gives the",
-            "gradient: how the loss changes with every weight. The step moves every weight a "
-            "little against its gradient.",
-            "Why it matters: training consists only of such steps. A model that costs millions "
-            "only has more weights, steps and sentences.",
+            "next word was.",
+            "The chain rule then gives the gradient: how the loss changes with every weight. "
+            "The step moves every weight a little against its gradient.",
+            "Why it matters: training consists only of such steps. An expensive model only has "
+            "more weights, steps and sentences.",
             "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Two presses of F9 make one step.",
             f"The lowest possible loss of this game is {game.FLOOR:.3f}. After 450 steps, the "
             "loss over all 24 sentences is less than 0.02 above this value.",

@@ -13,9 +13,9 @@ LINES = {
         "3. Choose ‘pause’ before you change anything else, for example a rate or a word. Then "
         "choose ‘learn’ again. ‘start’ resets the model.",
         "The loss is {1:.3f} after one step, and {2:.3f} after two. If your loss differs, choose "
-        "‘start’, then ‘learn’ again, and press only F9:",
-        "Ctrl+Shift+F9 computes every cell again, in another order, and makes inexact steps. If "
-        "the loss is still different, type ‘4’ at ‘recalculations a step’.",
+        "‘start’, then ‘learn’ again, and press only F9.",
+        "Do not press Ctrl+Shift+F9: it computes every cell again, in another order, and makes "
+        "inexact steps. If the loss is still different, type ‘4’ at ‘recalculations a step’.",
         "If cells show Err:522 or Err:523, open Tools, Options, LibreOffice Calc, Calculate. "
         "Tick Iterations, with 1 step and minimum change 1000000. Then choose ‘start’.",
     ),
@@ -25,9 +25,9 @@ LINES = {
         "2. If Excel warns of a circular reference, open File, Options, Formulas. Tick ‘Enable "
         "iterative calculation’, with Maximum Iterations 1. Then open the workbook again.",
         "3. Choose ‘learn’, and press F9. With Maximum Iterations at 100, one F9 makes fifty steps.",
-        "This workbook was not tested in Excel. If the loss is not {1:.3f} after one step, or "
-        "not {2:.3f} after two, choose ‘start’,",
-        "type ‘4’ at ‘recalculations a step’, and try again. Then four recalculations make a "
+        "This workbook was not tested in Excel. The loss should be {1:.3f} after one step, and "
+        "{2:.3f} after two.",
+        "If your loss differs, choose ‘start’, type ‘4’ at ‘recalculations a step’, and try again. Then four recalculations make a "
         "step, and the order of the cells hardly matters.",
     ),
     "Elsewhere": (
@@ -44,11 +44,11 @@ LINES = {
         "reads one cell and writes the other, by turns.",
         "So the inputs of a step do not change during the step. A cell that the program computes "
         "twice, or late, has the same result.",
-        "Programs compute cells in different orders. LibreOffice first computes all cells that a "
-        "cell reads. Excel computes circular references from left to right",
-        "and from top to bottom, sheet by sheet. The sheets of the step stand in that order, "
-        "with blocks one below another. The first of two recalculations writes a step, and the "
-        "second counts the step.",
+        "Programs compute cells in different orders. LibreOffice first computes all cells that "
+        "a cell reads.",
+        "Excel computes circular references from left to right and from top to bottom, sheet "
+        "by sheet. The sheets and blocks of the step stand in that order. The first of two "
+        "recalculations writes a step, and the second counts it.",
     ),
 }
 LEARNT = {

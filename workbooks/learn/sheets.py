@@ -36,7 +36,7 @@ PROGRESS = {
     "passed": ("passes", "passes through the corpus so far", "step"),
     "this_loss": ("loss of this batch", "surprise per word, in nats", "step green"),
     "mean_loss": ("loss of this pass", "mean of the batches so far", "step green"),
-    "floor": ("the least possible", "(ln 3 + ln 2) / 7", "constant"),
+    "floor": ("the lowest possible loss", "(ln 3 + ln 2) / 7", "constant"),
     "moved": ("change of a weight", "the first weight of W_E", "change fine"),
 }
 RECALCULATIONS = {
@@ -209,7 +209,9 @@ def curve(ws: Composer) -> None:
     g = ws.book.graph
     series = [
         Series("loss", g["curve.x"].area, g["curve.y"].area, colour="#2E75B6"),
-        Series("the least possible", g["curve.least"][:, 0], g["curve.least"][:, 1], joined=True),
+        Series(
+            "the lowest possible loss", g["curve.least"][:, 0], g["curve.least"][:, 1], joined=True
+        ),
     ]
     axes = ("passes through the corpus", "nats per word")
     ws.chart(Chart(6, 8, "scatter", "Loss", series, (520, 330), axes, joined=True, number="0.0"))
@@ -221,8 +223,8 @@ def track(p: Parts) -> None:
     ws = p.w.sheet(
         "Track",
         "the mean loss of each pass through the corpus, for the chart",
-        "A completed pass keeps its loss. All later points show the current pass, so "
-        "the curve gets longer.",
+        "Each pass has one point. A completed pass keeps its loss. The points after it show "
+        "the current pass, so the curve gets longer.",
     )
     points, passed, mean = g["points"], g["passed"][0, 0].fixed, g["mean_loss"][0, 0].fixed
     g.table("curve.x", points.shape, lambda i, j: MIN(i + 1, passed))
@@ -319,7 +321,7 @@ def small_latches(ws: Composer, told: Mapping[str, str]) -> None:
     for state, heading in told.items():
         ws.heading(heading)
         _sides(ws, {side: g[f"latch.{side}.{state}"] for side in clock.SIDES})
-    ws.heading("Ready: the beat that read every written latch")
+    ws.heading("Ready: the beat in which every written latch was read")
     _sides(ws, {f"{side} beats": g[f"latch.ready.{side}"] for side in clock.SIDES})
     put(ws, g["settled"], ws.cursor + 3, 1, {})
 

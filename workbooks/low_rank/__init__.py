@@ -91,9 +91,9 @@ def story(w: Workbook) -> Story:
             "to adapt a large model with few numbers.",
             "A head reads and writes vectors of d_model numbers. Inside the head, the vectors "
             "have only d_head numbers. W_Q and W_K decide where the head looks.",
-            "W_V and W_O decide what the head writes. Each pair can be multiplied to one large "
-            "matrix of rank d_head, called QK or OV. These large",
-            "matrices show the function of a head (Elhage et al. 2021).",
+            "W_V and W_O decide what the head writes. You can multiply each pair to one large "
+            "matrix of rank d_head, called QK or OV.",
+            "These large matrices show the function of a head (Elhage et al. 2021).",
         ],
         errata=[
             "The slides say that the thin matrices approximate a full matrix. But no full matrix "

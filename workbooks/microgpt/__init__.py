@@ -136,9 +136,12 @@ def story(w: Workbook) -> Story:
         source="Based on A. Karpathy, microgpt (February 2026), a GPT in 200 lines of Python. This "
         "workbook repeats that GPT in cells, with the same names and random numbers.",
         about=[
-            "A GPT of 4,192 numbers, all random at first, learns to write first names, letter by "
-            "letter. The GPT is small but complete: the names that it",
-            "reads, letters as numbers, the forward pass, the loss, every gradient, the optimizer Adam, and the names that it writes.",
+            "A GPT of 4,192 numbers, all random at first, learns to write first names, letter "
+            "by letter. The GPT is small but complete.",
+            (
+                "You see the names that it reads, letters as numbers, the forward pass, the "
+                "loss, every gradient, the optimizer Adam, and the names that it writes."
+            ),
             "Why it matters: this workbook leaves nothing out. A chatbot’s model has more "
             "weights and learns from more text, but the steps are the same.",
             "What to do: on the sheet Learn, choose ‘learn’ in the green cell. Then hold down "
@@ -179,9 +182,9 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             loss,
         ),
         w.suggestion(
-            "Type ‘0.1’, a rate ten times as large: this step moves the first weight of <BOS> by "
-            "{then:+.2f}, not {now:+.2f}. Let the model learn: at first, the loss rises above "
-            "the loss of a guess.",
+            "Type ‘0.1’, a rate ten times as large: this step moves the first weight of <BOS> "
+            "by {then:+.2f}, not {now:+.2f}. Let the model learn: at first, the loss rises "
+            "above the loss of a random guess.",
             {rate: 0.1},
             moved,
         ),

@@ -335,8 +335,8 @@ def track(p: Parts) -> None:
     ws = p.w.sheet(
         "Track",
         "the mean loss of every 20 steps, for the chart",
-        "The sheet keeps each complete point. All later points show the current step and loss, "
-        "so the curve grows step by step.",
+        "Each point is the mean of up to 20 steps. A complete point stays. The last point "
+        "shows the current steps, so the curve grows step by step.",
     )
     clock.add_curve(g, A_POINT, g["mean_loss"])
     g.table("curve.guess", (2, 2), lambda i, j: g["guess"][0, 0] if j else expression(STEPS * i))

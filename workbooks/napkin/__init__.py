@@ -62,7 +62,7 @@ def typed_sizes(ws: Composer) -> Rows:
     labels = [sizes.LABELS[name] for name in names]
     table = ws.typed("sizes", values, labels, MODELS, style="input setting")
     ws.text(
-        "n_ctx of ViT: 14 · 14 patches and a class token. GPT-3 is assumed to be built like GPT-2"
+        "n_ctx of ViT: 14 · 14 patches and a class token. We assume that GPT-3 is built like GPT-2"
     )
     return {name: table[i, :] for i, name in enumerate(names)}
 
@@ -185,9 +185,9 @@ def story(w: Workbook, rows: Rows) -> Story:
                 small.millions,
             ),
             w.suggestion(
-                "Type ‘8’, for 8 experts instead of 256: {then:.1f} of {now:.0f} "
-                "billion weights are left. Each token uses 8 experts, so it uses "
-                "about this many weights.",
+                "Type ‘8’, for 8 experts instead of 256: {then:.1f} of {now:.0f} billion "
+                "weights are left. Each token uses 8 experts, so a token uses about this many "
+                "weights.",
                 {deep.routed: 8.0},
                 deep.billions,
             ),

@@ -104,7 +104,7 @@ RATIOS = {
     "r_layers": Count("rule / attention and MLPs", lambda m: m.rule / (m.attn + m.mlps)),
     "r_active": Count("rule / weights used per token", lambda m: m.rule / m.active),
     "ends": Count(
-        "share of W_E and W_U, if untied",
+        "share of W_E and separate W_U",
         lambda m: 2 * m.d_vocab * m.d_model / (m.total + m.tied * m.d_vocab * m.d_model),
     ),
 }

@@ -20,7 +20,7 @@ COSTS = (None, 50e3, 2.1e6)
 SECONDS, TEN = 3600, expression(10)
 FACTOR_NOTE = (
     "6 · weights · tokens is {ratio:.0f} times smaller. Either training read the corpus "
-    "{ratio:.0f} times, or the real corpus or the real FLOP differs"
+    "{ratio:.0f} times, or a printed number is wrong"
 )
 
 
@@ -81,7 +81,7 @@ def work(ws: Composer, n: tuple[int, int]) -> Area:
 def price(ws: Composer, n: tuple[int, int], flop: Area) -> None:
     """Chips, days, dollars."""
     ws.heading(
-        "The cost of training: type your own chips",
+        "The cost of training: type the numbers of your own chips",
         "chip hours = FLOP / (FLOP/s · share used) / 3600;   days = chip hours / chips / 24",
         style="equation",
     )
@@ -116,7 +116,9 @@ def comparisons(w: Workbook) -> list[Comparison]:
         rows.append(Comparison(what, CORPUS[j], w["corpus"][j], "", 0))
         ratio = w.now(w["flop_ratio"][j])
         note = (
-            FACTOR_NOTE.format(ratio=ratio) if ratio > 1 else "the rule gives a quarter more FLOP"
+            FACTOR_NOTE.format(ratio=ratio)
+            if ratio > 1
+            else ("the rule gives a quarter more FLOP than the slides")
         )
         rows.append(Comparison(f"slides: FLOP of {model}, 10^18", FLOP[j], flop, note, 0))
         if cost := COSTS[j]:

@@ -85,8 +85,8 @@ def story(w: Workbook) -> Story:
                 w["layer_out"][1, 3],
             ),
             w.suggestion(
-                "Type ‘100’: RMSNorm gives {then:.3f} for x2, not {now:.3f}. This "
-                "value is nearly the gain of x2, whatever x2 is. The rows of "
+                "Type ‘100’: RMSNorm gives {then:.3f} for x2, not {now:.3f}. This value is "
+                "nearly the gain of x2, and a larger x2 hardly changes it. The rows of "
                 "LayerNorm do not change.",
                 {w["settings"][1]: 100},
                 w["rms_out"][2, 1],

@@ -27,7 +27,7 @@ SIDE_BY_SIDE = (
     ("the same everywhere", "the weights", "the weights, but not the pattern"),
     ("what it gives", "one number: how well the window fits", "a blend of other tokens' values"),
     (
-        "what data sets",
+        "what the data decide",
         "the weights, in training",
         "the weights in training, the pattern during use",
     ),
@@ -193,9 +193,9 @@ def story(w: Workbook) -> Story:
         errata=[
             "The source says that pooling tolerates a shift of the stroke by one pixel. Here, "
             "too, the answer keeps a probability of 1.00.",
-            "But after a shift by one pixel, the score of the answer is halved. After a shift by "
-            "two pixels, this score is 0. Also, 3 x 3 numbers give 2 x 2 numbers only if the "
-            "pooling windows overlap.",
+            "But a shift by one pixel halves the score of the answer, and a shift by two "
+            "pixels makes it 0. Also, 3 x 3 numbers give 2 x 2 numbers only if the pooling "
+            "windows overlap.",
         ],
         look=[
             "On the sheet Filter, type ‘1’ and ‘0’ into the picture, and follow the steps from "

@@ -46,13 +46,13 @@ def story(w: Workbook) -> Story:
             "a third direction. Such stacks are called tensors.",
             "This workbook shows a computation with tensors, and three possible mistakes. "
             "Softmax can run in a wrong direction. The heads can get wrong parts of Q.",
-            "The scores can be divided by a wrong number.",
+            "A third mistake: a program can divide the scores by a wrong number.",
             "Why it matters: a program with one of these three mistakes runs without an error. "
             "The tables have the correct shape, but wrong numbers.",
             "Scores are divided by √d_head because of the softmax. Without the division, longer "
             "queries make the spread of the scores larger.",
-            "If the spread of the scores is large, one key gets all of the weight. Training can "
-            "then hardly move the other keys.",
+            "If the spread of the scores is large, one key gets all of the weight. Training "
+            "can then hardly change the other scores.",
         ],
         errata=[
             "The notes divide the scores by √d_head ‘for numerical stability’. The real reason "

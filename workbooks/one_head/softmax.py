@@ -53,7 +53,7 @@ def add(w: Workbook) -> None:
         "A second table in the notes: the printed weights are not the softmax of the printed scores"
     )
     other = ws.typed("other", OTHER, ("Token 1", "Token 2"), KEYS, "scores")
-    by_rows(ws, other, "other_", "Its softmax, dim=1")
+    by_rows(ws, other, "other_", "Softmax of the second table, dim=1")
     sums(ws)
     suggest(w, ws, scores)
 

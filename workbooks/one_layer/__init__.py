@@ -95,8 +95,8 @@ def story(w: Workbook) -> Story:
         look=[
             "The sheet Model shows the sentence, the attention of the last word, and the next "
             "word. All steps with their weights stand below.",
-            "The sheet Tables lists all activations and parameters of the introduction. Each has "
-            "its shape, its count, and a link to its cells.",
+            "The sheet Tables lists all activations and parameters of the introduction, with "
+            "their shapes and counts, and links to their cells.",
             "The sheet Model joins the heads in two ways: add the heads one by one, or stack the "
             "heads and multiply by one W_O. Both ways give the same result.",
             "Layers and heads are counted from 0: head 0.1 is number 1 in layer 0.",

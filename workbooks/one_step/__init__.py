@@ -50,8 +50,8 @@ ABOUT = [
     "sums, products, quotients, e^x and ln.",
     "The surprise is called the loss: -ln of the share that the model gave to the next word. "
     "Every number has a gradient.",
-    "The gradient says how much the loss grows for each unit that the number grows. Gradients "
-    "are computed from the loss backwards, with one rule for each kind of formula.",
+    "The gradient says how fast the loss grows when the number grows. The sheet computes "
+    "gradients backwards from the loss, with one rule for each kind of formula.",
     "The method is the chain rule, called backpropagation. A step subtracts the rate times the "
     "gradient from every weight.",
     "This workbook uses the model of the workbook ‘cat-sat’. The model has read ‘the cat sat’, "

@@ -118,8 +118,9 @@ SECTIONS = (
     Section(
         "6  Weighted sum of the values, added to the stream",
         (
-            "A number can feed many outputs. Each output sends back its gradient times the same "
-            "weight. The number's gradient is the sum of these products.",
+            "A number can feed many outputs. Each output sends back its gradient, times the "
+            "weight between number and output. The number's gradient is the sum of these "
+            "products.",
             "In the sum h = x + out, the vectors ‘x’ and ‘out’ both receive the full gradient of "
             "h. Deep models have a residual stream for this reason: the gradient reaches layer 0 "
             "at full size.",
@@ -146,7 +147,7 @@ SECTIONS = (
             "Softmax and loss together have the simplest rule: dlogit is the share minus the "
             "correct share. The correct share is 1 for the real next word, and 0 for every other "
             "word.",
-            "All other gradients are computed from dlogit, upwards.",
+            "The sheet computes all other gradients from dlogit, upwards.",
         ),
         (
             Block(

@@ -22,8 +22,8 @@ LEFT = tuple(1 + lane * (D + 1) for lane in range(3))  # their first columns
 PREFIXES = ("", "gradient_", "next_")  # of their tables' names
 HEADS = ("The model: read down", "Gradients: read up", "After the step: read down again")
 TEXT = (
-    "The gradient of a number says how much the loss grows for each unit that the number grows. "
-    "For example, dq is the gradient of q.",
+    "The gradient of a number says how fast the loss grows when the number grows. For example, "
+    "dq is the gradient of q.",
     "On the left, the sheet computes the loss from top to bottom. In the middle, the chain rule "
     "computes each gradient from the gradients below.",
     "On the right, each new weight is the old weight minus rate × gradient. The sheet then "

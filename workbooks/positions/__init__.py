@@ -60,13 +60,16 @@ ABOUT = [
     "therefore store the place of each word.",
     "This workbook shows three ways. Waves and a learned table change the word's vector. "
     "Rotation changes queries and keys.",
-    "Why it matters: the position method limits the length of texts. The method also "
-    "decides if longer texts than in training are possible.",
+    "Why it matters: the position method limits the length of texts. The method also decides "
+    "whether a model can read longer texts than in training.",
     "One number for each place is not enough. The place t grows without limit. The number 1 - "
     "1/t grows in smaller and smaller steps, until neighbouring places look the same.",
     "The hands of a clock are better: each pair of numbers is one hand, and each hand "
     "turns at its own speed.",
-    "All numbers stay between -1 and 1. Together, many hands can distinguish thousands of places.",
+    (
+        "All numbers of the hands stay between -1 and 1. Together, many hands can distinguish "
+        "thousands of places."
+    ),
     "One matrix moves the hands of every place forward by k. Binary digits also "
     "distinguish places, but no single matrix can move them forward.",
     "Rotation (RoPE) rotates each query and key by an angle that depends on the place. "

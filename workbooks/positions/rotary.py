@@ -42,7 +42,7 @@ def add(w: Workbook) -> None:
     ws.text(
         "Along the diagonal, q and k both move s places forward. Their distance stays the same."
     )
-    ws.computed("diagonal", (1, GRID), lambda _, s: scores[s, s], ["score, s on"])
+    ws.computed("diagonal", (1, GRID), lambda _, s: scores[s, s], ["score, s places on"])
 
 
 def turn(ws: Composer, places: Area, frequencies: Area) -> Area:

@@ -95,27 +95,30 @@ def story(w: Workbook) -> Story:
             "Filler words follow, and then a person is named again. After ‘Joe’, only ‘rent’ is "
             "right. So the models must remember over a distance.",
             worded(
-                "Up to 12 words, the transformer is always right. The Mamba is right for {few:.0%} "
-                "of the questions about one person, but for {many:.0%} about {n} people.",
+                "Up to 12 words, the transformer is always right. The Mamba answers {few:.0%} "
+                "of the questions about one person correctly, but {many:.0%} of the questions "
+                "about {n} people.",
                 few=few,
                 many=many,
                 n=MOST_PEOPLE,
             ),
             worded(
-                "The transformer cannot read a word 13: it has no position for it. The Mamba reads "
-                "on, but forgets: with one person and 50 filler words, {share:.0%} are right.",
+                "The transformer cannot read a 13th word, because it has no position for this "
+                "word. The Mamba can, but it forgets: with one person and 50 filler words, "
+                "{share:.0%} of its answers are right.",
                 share=learning.far(50),
             ),
-            "Why it matters: the cache of a long text fills a graphics card. The slides call a "
-            "transformer a faster way to do what a recurrent network with attention could do.",
+            "Why it matters: the cache of a long text fills a graphics card. The slides say: a "
+            "recurrent network with attention could do the same as a transformer, but more "
+            "slowly.",
         ],
         look=[
-            "The sheet Compare shows what each model predicts after each word, and how much one "
-            "word reads of each word.",
+            "The sheet Compare shows what each model predicts after each word, and how much a "
+            "chosen word reads from each word.",
             "The sheet Memory shows the attention of the transformer and the hidden attention of "
             "the Mamba, for all words.",
-            "Head 0.0 reads the person before each account, and head 1.0 finds the account of the "
-            "person: like the two heads of the workbook ‘induction’.",
+            "Head 0.0 reads the person before each account, and head 1.0 finds the account of "
+            "that person. The two heads of the workbook ‘induction’ do the same.",
             "The sheet Cost shows the numbers that each model keeps. The cache grows with every "
             "word, and the state does not.",
             "The sheet Failures counts right answers by number of people and of filler words. The "
@@ -136,16 +139,16 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     return [
         w.suggestion(
             "Type ‘Eve’, and then ‘tax’, ‘Ann’ and ‘bank’ in the next cells. For the Mamba, "
-            "‘rent’ falls from {now:.1%} to {then:.1%}. For the transformer, it stays at "
+            "‘rent’ falls from {now:.1%} to {then:.1%}. For the transformer, ‘rent’ stays at "
             "{transformer.then:.1%}.",
             more,
             right[MAMBA],
             transformer=right[TRANSFORMER],
         ),
         w.suggestion(
-            "Choose ‘Bob’: head 1.0 of the transformer now reads ‘wages’ with {then:.0%}, "
-            "not {now:.0%}. The hidden attention of the Mamba to ‘wages’ goes from {mamba.now:.2f} to "
-            "{mamba.then:.2f}.",
+            "Choose ‘Bob’: head 1.0 of the transformer now gives ‘wages’ {then:.0%} of its "
+            "attention, not {now:.0%}. The hidden attention of the Mamba to ‘wages’ goes from "
+            "{mamba.now:.2f} to {mamba.then:.2f}.",
             {typed[0, last]: "Bob"},
             w["reads.layer_1"][0, 3],
             mamba=w["reads.mamba"][0, 3],

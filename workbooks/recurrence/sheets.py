@@ -120,7 +120,7 @@ def what_is_read(ws: Composer, g: Forward) -> None:
     ws.sheet.rules[top, 1] = between(1, N_WORDS, message, whole=True)
     place = g["reader.used"][0, 0]
     said = sentence(
-        "← the number of a word: {word}. Below is how much it reads of each word.",
+        "← the number of a word: {word}. Below, you see how much this word reads from each word.",
         word=quote(nth(g["typed"].area, place)),
     )
     ws.show("reading", (top, 2), said, "note")
@@ -135,8 +135,8 @@ def what_is_read(ws: Composer, g: Forward) -> None:
         ws.sheet.rules[at] = between(-1, 2, "1 is on, 0 is off.")
     ws.cursor = top + len(READS) + 1
     ws.text(
-        "Hidden attention is the weight of each word in the output of the Mamba, as the mean of "
-        "its channels. It can be below 0.",
+        "Hidden attention is the weight of each word in the output of the Mamba, averaged over "
+        "its channels. Hidden attention can be below 0.",
         style="note",
     )
 
@@ -260,7 +260,7 @@ def one_channel(ws: Composer, g: Forward) -> None:
     message = worded("Type a whole number from 1 to {most}.", most=most)
     ws.sheet.rules[top + 1, 1] = between(1, most, message, whole=True)
     said = sentence(
-        "← channel of the Mamba, read by word {n} (see Compare). Weights × inputs + D × own input: "
+        "← channel of the Mamba, at word {n} (see Compare). Weights × inputs + D × own input: "
         "{read}. Output of the layer: {z}.",
         n=g["reader.used"][0, 0],
         read=rounded(g["channel.read"][0, 0], 3),
@@ -313,10 +313,11 @@ def growth(ws: Composer, top: int, sizes: Area, lengths: Area, grown: Area) -> N
     for row, (j, unit, decimals) in enumerate(((0, 1, 0), (2, 1_000_000, 2))):
         each, stays = numbers_kept(sizes, j, expression(1)), grown[0, j + 1]
         said = (
-            "The transformer keeps {each} numbers for each word. The Mamba keeps {stays} in all: "
-            "fewer from word {word} on.",
-            "Pythia, a transformer of 2.8 billion weights, keeps {each} million numbers for each "
-            "word. A Mamba of that size keeps {stays} million in all: fewer from word {word} on.",
+            "The transformer keeps {each} numbers for each word. The Mamba always keeps "
+            "{stays} numbers: fewer from word {word} on.",
+            "Pythia, a transformer of 2.8 billion weights, keeps {each} million numbers for "
+            "each word. A Mamba of that size always keeps {stays} million: fewer from word "
+            "{word} on.",
         )[row]
         told = sentence(
             said,
@@ -344,25 +345,30 @@ def failures(w: Workbook) -> None:
     )
     ws.text(
         worded(
-            "Up to {n} words, the transformer is right in {share:.1%} of the questions. It has no "
-            "position for a word after these (–).",
+            "Up to {n} words, the transformer answers {share:.1%} correctly. It has no "
+            "position for later words (–).",
             n=N_WORDS,
             share=learning.share(TRANSFORMER),
         ),
         worded(
-            "The Mamba is right in {share:.1%}. Nearly all wrong answers are accounts of other "
-            "people. It forgets within 50 filler words; training had at most 9.",
+            "The Mamba answers {share:.1%} correctly. Nearly all its wrong answers are "
+            "accounts of other people. It forgets within 50 filler words, but training had at "
+            "most 9.",
             share=learning.share(MAMBA),
         ),
         worded(
-            "A Mamba with 8 numbers per channel instead of 2, trained alike, is right in "
-            "{share:.1%}. So a larger state alone does not help here.",
+            "A Mamba with 8 numbers per channel instead of 2 had the same training. It answers "
+            "{share:.1%} correctly, so a larger state alone does not help here.",
             share=learning.share(LARGER),
         ),
     )
     ws.text(
         worded(
-            "Each cell: {n} fresh questions, measured with the weights as built.", n=N_QUESTIONS
+            (
+                "Each cell shows the right answers to {n} new questions, measured with the "
+                "weights as built."
+            ),
+            n=N_QUESTIONS,
         ),
         style="note",
     )

@@ -50,8 +50,9 @@ EXERCISES = (  # a probability to draw by, the group's rewards, an advantage, a 
 )
 LEARNT = {  # the last lines of the sheet How
     "In Excel, in this workbook": (
-        "The words of a text depend on each other: each is drawn after the word before. In a "
-        "circular reference, Excel may compute only one of the seven words in a recalculation.",
+        "The words of a text depend on each other: each word is drawn after the word before. "
+        "In a circular reference, Excel may compute only one of the seven words in a "
+        "recalculation.",
         "If the loss differs, type ‘16’ at ‘recalculations a step’. The loss named above is the mean "
         "surprise: cell ‘loss’ on the sheet Step 4 Loss.",
     ),
@@ -60,8 +61,9 @@ LEARNT = {  # the last lines of the sheet How
         "weights in the file.",
         "‘cellformer import reward.xlsx -o DIR’ saves the weights as a model. Every command can "
         'use this model, for example ‘cellformer run DIR --prompt "END D C"’.',
-        "‘cellformer train reward -o DIR’ makes the models of ‘begin with’ without a spreadsheet: "
-        "600 steps of imitation for ‘books’, and 200 steps with rewards for each of the others.",
+        "‘cellformer train reward -o DIR’ makes all models of ‘begin with’ without a "
+        "spreadsheet. The model ‘books’ takes 600 steps of imitation. Every other model takes "
+        "200 steps with rewards.",
     ),
 }
 train, figures, save, is_part = learning.train, learning.figures, learning.save, learning.is_part
@@ -87,10 +89,10 @@ def built(trained: Trained) -> Book:
     compared = w.sheet(
         "Before and after",
         "what the model writes, how varied its texts are, and whether its certainty is justified",
-        "Before: the model that imitates random books. Now: the current weights. All figures are "
-        "exact: the model can write only 255 texts.",
-        "To see a reward exploited, choose ‘balanced’, ‘credit’ or ‘long’ at ‘begin with’ on the "
-        "sheet Learn.",
+        "‘Before’ means the model that imitates random books. ‘Now’ means the current weights. "
+        "All figures are exact, because the model can write only 255 texts.",
+        "To see how a model exploits a reward, choose ‘balanced’, ‘credit’ or ‘long’ at ‘begin "
+        "with’ on the sheet Learn.",
         widths={0: 32, 1: 13, 2: 13, 3: 13},
     )
     counted = clock.add(g, sheets.A_POINT)
@@ -144,8 +146,9 @@ def story(w: Workbook) -> Story:
             "A chatbot first imitates texts. Then it learns from rewards: it writes several "
             "answers, and the answers with a higher reward become more likely.",
             worded(
-                "Here this second part happens in cells. A transformer of {n} numbers writes "
-                "books: debits (D), credits (C), and END. At first it imitates random books.",
+                "In this workbook, cells do this second part. A transformer of {n} numbers "
+                "writes books: debits (D), credits (C), and END. At first it imitates random "
+                "books.",
                 n=sum(x.size for x in learning.load()[NEW].values()),
             ),
             worded(
@@ -160,9 +163,9 @@ def story(w: Workbook) -> Story:
                 one=after_steps(w["likeliest.share"][0, 1]),
             ),
             worded(
-                "Why it matters: a reward says what pays, not what is true. The model is now "
-                "{sure:.0%} sure of the next word of a random book, and right in {right:.0%} of all "
-                "cases.",
+                "Why it matters: a reward teaches what is rewarded, not what is true. The "
+                "model is now {sure:.0%} sure of the next word of a random book, and right in "
+                "{right:.0%} of all cases.",
                 sure=after_steps(w["certainty"][0, 1]),
                 right=after_steps(w["certainty"][1, 1]),
             ),
@@ -172,8 +175,9 @@ def story(w: Workbook) -> Story:
         look=[
             "The sheet Learn shows the eight texts of each step, their rewards, and the curve. "
             "Choose another reward, or type another beta.",
-            "The sheet Before and after compares the first texts with the current ones: right "
-            "texts, variety, certainty. Texts and Beginnings list all of them.",
+            "The sheet Before and after compares the first texts with the current texts: right "
+            "texts, variety, certainty. The sheets Texts and Beginnings list all texts and "
+            "beginnings.",
             "The sheets Step 1 to Step 6 show every number of a step: model, texts, forward pass, "
             "loss, gradients, Adam.",
         ],
@@ -195,9 +199,9 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             gap=gap,
         ),
         w.suggestion(
-            "Choose ‘beta 0.5’: 200 steps with a larger penalty. The texts vary like {then:.1f} "
-            "equally likely texts. At first it is {now:.1f}, and {most.then:.0%} of the texts are "
-            "right.",
+            "Choose ‘beta 0.5’, a larger penalty: after 200 steps, the variety is like "
+            "{then:.1f} equally likely texts, not {now:.1f} as at first. {most.then:.0%} of "
+            "the texts are right.",
             {begin: "beta 0.5"},
             varied,
             most=right,

@@ -38,7 +38,7 @@ EDGES = [k / 10 for k in range(FIRST_BIN, FIRST_BIN + N_BINS + 1)]
 def names() -> list[str]:
     """The names of the kinds of texts."""
     return [
-        worded("as many of each"),
+        worded("as many D as C"),
         worded("more debits"),
         worded("more credits"),
         worded("no entry"),

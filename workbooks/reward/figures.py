@@ -19,7 +19,7 @@ def compared(ws: Composer) -> None:
     names = {
         "kinds": ("The texts, by their probability", after.names(), "percent"),
         "expected": ("The expected reward, by each name", game.REWARDS, "step"),
-        "variety": ("Variety", ("entropy, nats", "as many equally likely texts"), "step"),
+        "variety": ("Variety", ("entropy, nats", "like so many equal texts"), "step"),
         "likeliest": ("The most likely text", ("text",), "word"),
         "likeliest.share": ("", ("its probability",), "percent"),
         "certainty": (
@@ -47,7 +47,11 @@ def _diagram(ws: Composer, row: int) -> None:
     """The reliability diagram, and its bins far below."""
     g, top = ws.book.graph, ws.cursor + 2
     ws.text(
-        "", "The points of the diagram: words by their probability. A row without words has 0 %."
+        "",
+        (
+            "The points of the diagram: the model's words, grouped by probability. A row "
+            "without words has 0 %."
+        ),
     )
     ws.heads_at((top + 1, 0), "from", "before: sure", "right", "now: sure", "right", style="label")
     shares = [f"{edge:.0%}" for edge in after.EDGES[:-1]]
@@ -72,7 +76,7 @@ def every_text(p: Parts) -> None:
     ws = p.w.sheet(
         "Texts",
         "the probability of each of the 255 texts that the model can write, before and now",
-        "A full stop is END. The last 128 texts have 7 entries and no end.",
+        "A full stop means END. The last 128 texts have 7 entries and no END.",
         widths={1: 12, 2: 16},
     )
     heads = {
@@ -87,8 +91,9 @@ def every_text(p: Parts) -> None:
     ws = p.w.sheet(
         "Beginnings",
         "the probability of each of the 127 beginnings, how sure the model is, and how often it is right",
-        "Before: typed probabilities of ‘books’, the model that imitates random books. They are the "
-        "reference of the KL divergence, too. ‘Books’ are the exact probabilities in random books.",
+        "The column ‘before’ has the probabilities of the model ‘books’, which imitates random "
+        "books. The KL divergence uses them, too. The column ‘books’ has the exact "
+        "probabilities in random books.",
         widths={1: 10},
     )
     g.input("beginning.name", np.array([[x] for x in table.NAMES["beginning"]], dtype=object))
@@ -106,7 +111,10 @@ def every_text(p: Parts) -> None:
             f"{side}.share": (("share", "× sure", "× right"), "tiny"),
         }  # fmt: skip
     _side_by_side(ws, heads)
-    sums = {"before": "before: sums of each bin, and their gap", "now": "now: the same"}
+    sums = {
+        "before": "before: sums of each bin, and their gap",
+        "now": "now: sums of each bin, and their gap",
+    }
     for col, side in enumerate(after.SIDES):
         ws.sheet.put(ws.cursor, 1 + 5 * col, sums[side], "block")
         for k, name in enumerate(("sums", "gap")):

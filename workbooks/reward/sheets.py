@@ -48,7 +48,7 @@ BEGIN: dict[str, tuple[str, ...]] = {  # the same
 SETTINGS: dict[str, tuple[str, ...]] = {  # the same
     "reward": ("reward", "which texts are rewarded", "dial"),
     "kl_weight": ("beta", "weight of the KL divergence from ‘books’"),
-    "clip_range": ("clip range", "a ratio counts from 1 − this to 1 + this"),
+    "clip_range": ("clip range", "the ratio counts only from 1 − this to 1 + this"),
     "learning_rate": ("learning rate", "size of each step"),
     "updates": ("updates per batch", "steps made with the same eight texts"),
 }
@@ -57,19 +57,19 @@ PROGRESS = {
     "reward.point": ("mean of the point", "of the steps since the last point", "step green"),
     "right.now": ("right texts", "probability of as many D as C: exact", "live percent"),
     "variety.now": ("variety", "entropy of the texts, in nats: exact", "step green"),
-    "favourite.now": ("most likely text", "a full stop is the end", "word"),
+    "favourite.now": ("most likely text", "a full stop means END", "word"),
     "loss.now": ("loss", "beta × KL divergence − surrogate", "change fine"),
     "moved": ("change of a weight", "the first weight of W_E", "change fine"),
 }
 EFFECT: dict[str, tuple[str, ...]] = {
     "begin.found": ("begin with", "number of the model; 0 if the name is unknown"),
-    "begin.number": ("begins with", "the model that counts: 1 is ‘books’"),
+    "begin.number": ("begins with", "the model in effect: 1 is ‘books’"),
     "reward.found": ("reward", "number of the reward; 0 if the name is unknown"),
-    "reward.number": ("rewards", "the reward that counts: 1 is ‘balanced’"),
-    "updates.used": ("updates", "updates for each batch that count"),
-    "beta": ("beta", "the weight of the KL divergence that counts", "step"),
-    "clip": ("clip", "the clip range that counts", "step"),
-    "rate": ("rate", "the learning rate that counts", "step"),
+    "reward.number": ("rewards", "the reward in effect: 1 is ‘balanced’"),
+    "updates.used": ("updates", "the number of updates per batch in effect"),
+    "beta": ("beta", "the weight of the KL divergence in effect", "step"),
+    "clip": ("clip", "the clip range in effect", "step"),
+    "rate": ("rate", "the learning rate in effect", "step"),
     "method": ("method", "2: Adam"),
 }
 TICKS = {
@@ -151,8 +151,8 @@ def control(ws: Composer) -> None:
     ws.text(
         "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold it down: two recalculations "
         "make a step.  3. ‘start’ resets all weights.",
-        "Choose ‘pause’ before you change anything else. If nothing moves, see the sheet How. For "
-        "a bad entry the default counts, and a word beside it says why.",
+        "Choose ‘pause’ before you change anything else. If nothing moves, see the sheet How. "
+        "If an entry is not valid, the default counts, and a word beside the entry says why.",
     )
     ws.cursor += 1
     top = ws.cursor
@@ -248,8 +248,8 @@ def track(p: Parts) -> None:
     ws = p.w.sheet(
         "Track",
         "the mean reward of every five steps, for the chart",
-        "The sheet keeps each complete point. All later points show the current steps, so the "
-        "curve grows step by step.",
+        "Each point is the mean of up to 5 steps. A complete point stays. The last point shows "
+        "the current steps, so the curve grows step by step.",
     )
     clock.add_curve(g, A_POINT, g["reward.point"])
     columns(ws, {"curve.x": "steps", "curve.y": "reward"})

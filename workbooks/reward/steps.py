@@ -18,10 +18,13 @@ from cellformer.workbooks.reward.sheets import LABELS, Parts, grid, one, places,
 
 GRIDS = {  # of a number for each word of each text: the block, and its meaning
     "now": ("loss.of_token", "probability of the word now"),
-    "old": ("policy.old", "old probability: when it was drawn"),
+    "old": ("policy.old", "old probability: when the word was drawn"),
     "ratio": ("policy.ratio", "ratio: probability now / old probability"),
     "clipped": ("policy.clipped", "clipped ratio: within the clip range"),
-    "surrogate": ("policy.surrogate", "surrogate: the smaller product with the advantage"),
+    "surrogate": (
+        "policy.surrogate",
+        ("surrogate: the smaller of advantage × ratio and advantage × clipped ratio"),
+    ),
     "reference": ("policy.reference", "probability by the model ‘books’"),
     "divergence": ("policy.divergence", "KL divergence from ‘books’, estimated"),
     "counted": ("policy.counted", "part of the loss: share × (beta × KL − surrogate)"),
@@ -43,7 +46,10 @@ def write(ws: Composer) -> None:
     ws.widths({0: 24})
     g, top = ws.book.graph, ws.cursor
     which = {"batch": ("batch", "row of random numbers", "count")}
-    settings(ws, which | {"policy.fresh": ("new texts", "1: new; 0: the last ones again", "count")})
+    settings(
+        ws,
+        which | {"policy.fresh": ("new texts", "1: new texts; 0: the last texts again", "count")},
+    )
     one(g, "rewarded", SUM(g["reward.of_text"].area))
     more = {
         "rewarded": ("sum of rewards", "of the eight texts", "step"),
@@ -64,10 +70,12 @@ def write(ws: Composer) -> None:
     ws.cursor = top + TEXTS + 3
     drawn = {
         "chance": ("The random number of each word", "constant"),
-        "below.D": ("Below this number, the word is D: its probability", "step"),
-        "below.C": ("Below this one, it is C, else END: the probability of D or C", "step"),
+        "below.D": ("The word is D if the random number is below this probability of D", "step"),
+        "below.C": ((
+            "The word is C if the random number is below this probability of D or C, else END"
+        ), "step"),
         "beginning": ("The beginning before each word, by its number on Step 1 Model; 0 after the end", "id"),
-        "kept.texts": ("The texts of the update before", "id"),
+        "kept.texts": ("The texts of the previous update", "id"),
         "drawn": ("The word that the random number draws: 0 D, 1 C, 2 END", "id"),
         "texts": ("The words of the texts in use", "id"),
     }  # fmt: skip
@@ -106,8 +114,8 @@ def loss(ws: Composer) -> None:
     one(g, "loss.clips", SUM(g["clips"].area))
     one(g, "loss.total", g["policy.loss"][0, 0] + 0)
     settings(ws, {
-        "loss.surrogate": ("surrogate", "mean over texts of the mean over words", "change fine"),
-        "loss.kl": ("KL divergence", "the same mean, before beta", "change fine"),
+        "loss.surrogate": ("surrogate", "mean over words, then over texts", "change fine"),
+        "loss.kl": ("KL divergence", "the same mean, without beta", "change fine"),
         "loss.total": ("loss", "beta × KL divergence − surrogate", "change fine"),
         "loss.clips": ("clipped words", "words whose ratio is beyond the clip range", "count"),
     })  # fmt: skip
@@ -120,7 +128,7 @@ def loss(ws: Composer) -> None:
         ws.cursor += TEXTS + 3
     grid(ws, g["clips"], (ws.cursor, 1), "1: the ratio is beyond the clip range", "id")
     ws.cursor += TEXTS + 3
-    ws.heading("The same as blocks of one number for each word, as the gradient reads them")
+    ws.heading("The same numbers, in blocks of one number for each word, for the gradient")
 
 
 def _of_words(g: Graph, of: str, share: bool) -> Callable[[int, int], Expression]:
@@ -149,7 +157,10 @@ def add(p: Parts) -> None:
         "eight texts, drawn by random numbers with the current weights; their rewards and advantages",
         "advantage = (reward − mean) / (deviation + 0.0001). A text that is better than the other "
         "texts of its group has an advantage above 0.",
-        "If all eight rewards are equal, every advantage is 0: the model learns nothing from them.",
+        (
+            "If all eight rewards are equal, every advantage is 0: the model learns nothing "
+            "from these texts."
+        ),
     )
     write(writes)
     forward = w.sheet("Step 3 Forward", "from the eight texts to the probability of each next word")

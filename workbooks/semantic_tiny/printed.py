@@ -16,7 +16,10 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.semantic_tiny import semantics
 from cellformer.workbooks.semantic_tiny.study import ASKED_ROW, N_AXES, REPORT
 
-SHEET, PURPOSE = "Printed", "the essay's figures and tests beside the results here, and a trap"
+SHEET, PURPOSE = (
+    "Printed",
+    ("the essay's figures and tests beside the results here, and a misleading measure"),
+)
 TOP = ASKED_ROW + 1  # of the runs on Study
 TABLE, UNTRAINED, WIDE, NARROW = 0, 1, 4, 7  # rows of them: the first seed of each
 SETS = {"the table": TABLE, "from 1.0": WIDE, "from 0.02": NARROW}

@@ -36,16 +36,17 @@ STORY = Story(
     about=[
         "The essay draws maps of 84 words from a model of children’s stories. Here a small model "
         "learns 84 words from stories that a grammar writes.",
-        "Each story has two sentences: who goes where, and what happens there. The happy laugh, "
-        "the sad cry, a fish can only swim.",
+        "Each story has two sentences: who goes where, and what happens there. Happy heroes "
+        "laugh, sad heroes cry, and a fish can only swim.",
         "On the maps, animals stand near animals, and colours near colours. Does the model know "
         "what the words mean?",
-        "No. It reads numbers instead of words. Words are near if the grammar puts them in the "
-        "same places. The sheet Exchanged shows it.",
-        "A second model read stories in which 34 words had exchanged their roles. 97 % of them "
-        "stand next to a word of their new role, 6 % next to one of their meaning.",
-        "So opposites can be neighbours: ‘big’ and ‘small’ have a cosine of 0.97, because no rule "
-        "tells them apart. ‘happy’ and ‘sad’ are less near: only the sad cry.",
+        "No: it reads numbers instead of words. Two words are near if the grammar puts them in "
+        "the same places. See the sheet Exchanged.",
+        "A second model read stories in which 34 words had exchanged their roles. For 97 % of "
+        "these words, the nearest word has the same new role. For 6 %, it has a similar "
+        "meaning.",
+        "So opposites can be neighbours: ‘big’ and ‘small’ have a cosine of 0.97, because no "
+        "rule tells them apart. ‘happy’ and ‘sad’ are less near, because only sad heroes cry.",
         "Why it matters: a map of a large model also shows how words are used. In real texts, use "
         "and meaning often agree, but not always.",
     ],
@@ -55,13 +56,13 @@ STORY = Story(
         "girl and the dog swim in the sea, and laugh.",
         "The sheet Neighbours shows the nearest word of each word, and what both have in common. "
         "The sheet Words has the maps, and four pictures by t-SNE.",
-        "The sheet Exchanged tells meaning from grammar. The sheet Rules shows which rules the "
-        "model has learnt. The sheet Printed has the essay’s figures.",
+        "The sheet Exchanged separates meaning from grammar. The sheet Rules shows which rules "
+        "the model has learnt. The sheet Printed compares the essay’s figures.",
     ],
     suggestions=[
         Suggestion((
-            "Choose ‘fish’ instead of ‘girl’: ‘swim’ rises from {now:.0%} to "
-            "{then:.1%}. Six verbs can stand here; a fish can do only one."
+            "Choose ‘fish’ instead of ‘girl’: ‘swim’ rises from {now:.0%} to {then:.1%}. Six "
+            "verbs fit here, but a fish can only swim."
         ),
                    3, "fish", ("probs", LAST, grammar.ID["swim"])),
         Suggestion(

@@ -20,9 +20,9 @@ SHEET = "Exchanged"
 PURPOSE = "meaning or grammar: a second model, whose stories have 34 words in other roles"
 ABOUT = (
     "‘dog’ stands near other animals. Because of its meaning, or because of its role in the "
-    "stories? In the first model’s stories, both say the same.",
-    "A second model read stories in which 34 words had exchanged their roles: ‘dog’ is used as "
-    "‘moon’ was. If meaning decides, ‘dog’ is still near animals.",
+    "stories? In the first model’s stories, meaning and role agree.",
+    "A second model read stories in which 34 words had exchanged their roles: ‘dog’ takes the "
+    "role of ‘moon’. If meaning decides, ‘dog’ is still near animals.",
     "The result was certain before the training. A model reads numbers for words, so it cannot "
     "know that number 4 means ‘dog’. It only sees where number 4 stands.",
 )
@@ -46,7 +46,9 @@ def add(book: ModelBook) -> None:
     _vectors(page)
     _counts(book, page, _words(book, page))
     _asked(book, page)
-    page.sheet.put(STORY_ROW - 1, 0, "A story of the first model, and the same story of the second", "heading")  # fmt: skip
+    page.sheet.put(STORY_ROW - 1, 0, (
+        "A story of the first model, and the same story for the second model"
+    ), "heading")  # fmt: skip
     told = " ".join(grammar.PLAYER.get(word, word) for word in STORY.split())
     page.sheet.down(STORY_ROW, 0, (AsIs(STORY), AsIs(told)), "equation")
     Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions(), at=(0, 1, 3))
@@ -122,7 +124,7 @@ def _counts(book: ModelBook, page: Composer, same: Area) -> None:
         lambda k, _: expression(of_first[IDS[k], 0]),
         "symbol",
     )
-    page.sheet.put(row - 2, 0, "Has the nearest word of the 34 words the same ...", "heading")
+    page.sheet.put(row - 2, 0, "Does the nearest word of the 34 words have the same ...", "heading")
     page.heads_at((row - 1, 1), "meaning", "role", style="label")
     page.sheet.down(row, 0, ("first model", "second model", "by chance"), "row label")
 
@@ -191,7 +193,10 @@ def _suggestions() -> list[Suggestion]:
     """Three words to choose."""
     return [
         Suggestion(
-            "Type ‘fish’: in the second model, the nearest word is ‘{then}’. There, ‘{then}’ is used as ‘{role.then}’ was, and ‘fish’ as ‘eat’ was.",
+            (
+                "Type ‘fish’: in the second model, the nearest word is ‘{then}’. There, "
+                "‘{then}’ has the role of ‘{role.then}’, and ‘fish’ has the role of ‘eat’."
+            ),
             ("exchanged.asked", 0, 0), "fish", ("exchanged.second_near", 0, 0),
             others={"role": ("exchanged.second_role_near", 0, 0)},
         ),

@@ -29,10 +29,10 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.stories import grammar
 
 SHEET = "Neighbours"
-PURPOSE = "the nearest word of each of the 84 words, and what it has in common with it"
+PURPOSE = "the nearest word of each of the 84 words, and what both words have in common"
 ABOUT = (
-    "Do words of one group stand together? Each group is a kind of meaning. A role is what the "
-    "grammar of the stories does with a word.",
+    "Do words of one group stand together? Each group is a kind of meaning. A role is the task "
+    "of a word in the grammar of the stories.",
     "Words of one role can replace each other in every story: the grammar does not tell them "
     "apart. ‘cat’ and ‘dog’ are such words, and so are ‘big’ and ‘small’.",
 )
@@ -179,11 +179,17 @@ def _suggestions() -> list[Suggestion]:
     """Three edits: another pair, a pair of one role, components left out."""
     return [
         Suggestion(
-            "Type ‘moon’ instead of ‘dog’: the cosine with ‘cat’ falls from {now:.2f} to {then:.2f}. They share neither group nor role.",
+            (
+                "Type ‘moon’ instead of ‘dog’: the cosine with ‘cat’ falls from {now:.2f} to "
+                "{then:.2f}. ‘moon’ and ‘cat’ share neither group nor role."
+            ),
             ("near.pair", 0, 1), "moon", ("near.pair_cosine", 0, 0),
         ),
         Suggestion(
-            "Type ‘bad’ instead of ‘happy’: the cosine with ‘sad’ rises from {now:.2f} to {then:.2f}. The bad cry, too.",
+            (
+                "Type ‘bad’ instead of ‘happy’: the cosine with ‘sad’ rises from {now:.2f} to "
+                "{then:.2f}. Bad heroes cry, too."
+            ),
             ("near.pair", 7, 0), "bad", ("near.pair_cosine", 7, 0),
         ),
         Suggestion(

@@ -19,12 +19,13 @@ SECTION = "Embeddings and the Maps, section 5"
 APART = "component {k}: function words against all others"
 HEROES = "component 1: animals and people against all others"
 SEEN = (
-    "The essay sees that function words lie apart along the first component, that animals group "
-    "loosely, and that colours and adjectives drift together.",
-    "A component gets 100 % if its whole variance lies between these words and all others, and "
-    "0 % if it does not tell them apart.",
-    "In our model, the first component tells animals and people from the rest, not function "
-    "words. Colours and adjectives are a little nearer to each other than to other words.",
+    "On its maps, the essay sees function words apart along the first component, loose groups "
+    "of animals, and colours close to adjectives.",
+    "A component gets 100 % if its whole variance lies between these words and all others. It "
+    "gets 0 % if it does not separate these words from the others.",
+    "In our model, the first component separates animals and people from the rest, not "
+    "function words. Colours and adjectives are a little nearer to each other than to other "
+    "words.",
 )
 READ = "the essay's model read real stories, with 50,257 tokens; ours reads a grammar of 87"
 

@@ -17,18 +17,18 @@ from cellformer.exporters.model.model_book import ModelBook
 from cellformer.workbooks.stories import grammar
 
 SHEET = "Rules"
-PURPOSE = "what the model has learnt of the grammar, and what not"
+PURPOSE = "which rules of the grammar the model has learnt"
 ABOUT = (
     "The model has read random stories, and never a rule. These numbers are measured on 200 new "
     "stories, with the model as built.",
-    "At each place where a rule decides, the grammar allows certain words. The model’s "
-    "probabilities of these words are added up: 100 % keeps the rule.",
+    "At each place where a rule decides, the grammar allows certain words. The sheet adds the "
+    "model’s probabilities of these words. At 100 %, the model keeps the rule.",
 )
 LIMITS = (
     "No rule says that a dog is an animal, or that the sky is above. The model has learnt which "
     "words follow which, and nothing else.",
-    "‘big’ and ‘small’, or ‘mom’ and ‘mother’, are the same for the grammar. What still differs "
-    "between their vectors comes from chance: random first weights, and random stories.",
+    "‘big’ and ‘small’, or ‘mom’ and ‘mother’, are the same for the grammar. Their vectors "
+    "still differ by chance: the first weights and the stories were random.",
 )
 N_STORIES, SEED = 200, 10**9  # of new stories
 DIGITS = 4
@@ -36,9 +36,9 @@ VERB, GOAL, BEGIN, PRONOUN, BACK, DEED, SAME = RULES = (
     "the hero can do it (a fish does not run)",
     "the place suits the verb (one swims in a river or the sea)",
     "the second sentence begins with ‘so’ after ‘happy’ or ‘good’, with ‘but’ after ‘sad’ or ‘bad’",
-    "the pronoun is the hero’s (‘she’ or ‘they’ for a girl)",
+    "the pronoun fits the hero (‘she’ or ‘they’ for a girl)",
     "the companion of the first sentence comes back",
-    "the deed follows from the mood (the sad cry or look)",
+    "the second verb fits the mood (sad heroes cry or look)",
     "the place of the first sentence comes back",
 )
 

@@ -80,8 +80,8 @@ def story(w: Workbook) -> Story:
             "superposition.",
             "Why it matters: superposition makes most single numbers (neurons) of a model hard "
             "to read. Most numbers take part in many features.",
-            "Each feature is spread over many numbers. You can read directions instead, but "
-            "first you must find the directions.",
+            "Each feature is spread over many numbers. So you must read directions instead of "
+            "numbers, but first you must find these directions.",
             "Here is the smallest case, trained for this workbook: five features in two numbers. "
             "Rare features form a pentagon, 72 degrees apart.",
             "If all features are always present, the model keeps only two. Larger spaces have "

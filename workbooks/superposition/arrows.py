@@ -40,7 +40,7 @@ def draw(
 ) -> None:
     """Add a chart of a size in pixels at a row and a column, with axes of a given range; the tables
     of its lines are put at the cursor."""
-    ws.heading(f"Data for the lines in {title!r}: from the centre to each tip and back")
+    ws.heading(f"Points of the arrows in {title!r}: the centre, the tip, and the centre again")
     lines, top, here = [], ws.cursor, ws.sheet.name.replace(" ", "_")
     for k, ends in enumerate(arrows.ends for arrows in several):
 

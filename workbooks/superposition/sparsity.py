@@ -37,8 +37,9 @@ def add(w: Workbook, toys: Shelf) -> Composer:
         "if features are rarer, more features share the two numbers",
         "How many features should two numbers hold? Features that are always present disturb "
         "each other: the model keeps two, at right angles.",
-        "Rare features seldom meet. Then four features fit, in two opposite pairs. If features "
-        "are even rarer, all five features fit, with a small error. Type other settings.",
+        "Rare features seldom occur together. Then four features fit, in two opposite pairs. "
+        "If features are even rarer, all five features fit, with a small error. Type other "
+        "settings.",
         widths={
             0: 24,
             **dict.fromkeys(range(1, 19), 8),
@@ -220,9 +221,9 @@ def suggest(w: Workbook, ws: Composer) -> None:
             loss=loss[TYPED],
         ),
         w.suggestion(
-            "Type ‘0.7’: features often meet. The model for this case keeps only {held.then:.0f} "
-            "features (loss {loss.then:.2f}). The model for rare features has a loss of "
-            "{then:.2f}, not {now:.2f}.",
+            "Type ‘0.7’: features often occur together. The model for this case keeps only "
+            "{held.then:.0f} features (loss {loss.then:.2f}). The model for rare features has "
+            "a loss of {then:.2f}, not {now:.2f}.",
             {p: 0.7},
             loss[2],
             held=held,

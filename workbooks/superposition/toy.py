@@ -98,7 +98,7 @@ def disturbs(ws: Composer) -> None:
         "again",
         (1, N_FEATURES),
         lambda _, j: SUMPRODUCT(table[:, j], x[:, 0].fixed) + b[j],
-        ["W h + b by the table"],
+        ["W h + b, from the table"],
         tight=True,
     )
 

@@ -336,8 +336,8 @@ class Steps:
         self.refuse(
             self.total[0, 0] > self.n,
             sentence(
-                "the text is longer than the {n} symbols of this sheet: a letter with an accent "
-                "can use two, an emoji four",
+                "the text is longer than the {n} symbols of this sheet: a letter with an "
+                "accent can use two symbols, an emoji four",
                 n=self.n,
             ),
         )
