@@ -159,9 +159,10 @@ def cut_alone(model: Model) -> str:
         for e, gap in found[:N_WORST]
     )
     return (
-        f"Each of the {N_CUT} strongest edges of *Tarso* over *vice*, a lead of {answer.lead:.2f}, "
-        "was cut alone. The change that its value predicts and the real change differ by "
-        f"{np.median([gap for _, gap in found]):.2f} (median). The largest differences: {worst}."
+        f"We cut each of the {N_CUT} strongest edges of *Tarso* over *vice* alone. The whole lead "
+        f"is {answer.lead:.2f}. The value of an edge predicts a change. The real change differs from "
+        f"it by {np.median([gap for _, gap in found]):.2f} (median). "
+        f"The largest differences are: {worst}."
     )
 
 
