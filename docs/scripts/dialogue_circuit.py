@@ -160,8 +160,8 @@ def cut_alone(model: Model) -> str:
     )
     return (
         f"We cut each of the {N_CUT} strongest edges of *Tarso* over *vice* alone. The whole lead "
-        f"is {answer.lead:.2f}. The value of an edge predicts a change. The real change differs from "
-        f"it by {np.median([gap for _, gap in found]):.2f} (median). "
+        f"is {answer.lead:.2f}. The value of an edge predicts a change. The real change differs "
+        f"from it by {np.median([gap for _, gap in found]):.2f} (median). "
         f"The largest differences are: {worst}."
     )
 
