@@ -148,7 +148,9 @@ def test_other_settings_prove_nothing() -> None:
         found = after((cell, value))
         assert found(book().graph["proof.counts"][0, 1]) == 0, cell
         place = book().shown["proof.means"]
-        assert "Nothing is proved" in str(found.cell(place.sheet, place.top, place.left))
+        assert "This sheet proves nothing now" in str(
+            found.cell(place.sheet, place.top, place.left)
+        )
 
 
 def test_wrong_entries_are_told(in_ironcalc: InIronCalc) -> None:

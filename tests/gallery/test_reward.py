@@ -239,7 +239,7 @@ def test_what_the_sheets_say_about_the_trained_models(live: Evaluator) -> None:
         "At first 20.6 % of the texts are right",
         "After 200 steps, 99.9 % of the texts are right. But 98.8 % of them are the same text",
         "The model is now 93 % sure of the next word of a random book, and right in 37 % of all",
-        "The texts vary like 22.9 equally likely texts. At first it is 53.2, and 70 %",
+        "the variety is like 22.9 equally likely texts, not 53.2 as at first. 70 %",
         "99.8 % of the texts end with a credit, not 51.1 %. But only 15.9 % balance, not 20.6 %",
     ):
         assert claim in texts, claim
