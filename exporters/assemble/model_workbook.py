@@ -7,12 +7,14 @@ from dataclasses import replace
 from cellformer.engine import Graph, Model
 from cellformer.engine.cells.language import AsIs, worded
 from cellformer.engine.cells.part import freeze_rest
+from cellformer.engine.cells.texts import readable
 from cellformer.engine.models import encoding, prompt
 from cellformer.engine.models.architectures.mamba import MambaSpec
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.generate import Passage
-from cellformer.engine.studies import addition
+from cellformer.engine.studies import addition, telling
 from cellformer.engine.studies.addition import Studies
+from cellformer.engine.studies.part_names import said
 from cellformer.engine.text import tokenizing
 from cellformer.engine.text.tokenizer import shown
 from cellformer.exporters.assemble import encoder_workbook, refusals, two_stack_workbook
@@ -133,8 +135,54 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
         ],
         suggestions=live_suggestions(graph, plan.live)
         if plan.live
-        else suggestions(graph, texts, passage.n_prompt - 1, typed),
+        else _told(model, passage, plan, typed)
+        or suggestions(graph, texts, passage.n_prompt - 1, typed),
     )
+
+
+def _told(model: Model, passage: Passage, plan: Plan, typed: bool) -> list[Suggestion]:
+    """The edits of a model that ranks one token's words: a fact, the head that matters most, the
+    temperature. None for another model, or one that is too large to try them."""
+    if not (plan.readout.one_token and telling.tells(model)):
+        return []
+    ids = passage.ids[: passage.n_prompt]
+    found = telling.told(model, ids, plan.readout)
+    if found is None:
+        return []
+    answer = found.answer
+    switch, watched = (f"{found.head}.switch", 0, 0), ("probs", 0, answer.id)
+    text = worded(
+        "Switch {head} off: ‘{word}’ changes from {before} % to {after} %. The likeliest word "
+        "is then ‘{then}’.",
+        head=said(found.head),
+        word=_word(model, answer.id),
+        before=f"{100 * answer.probability:.1f}",
+        after=f"{100 * found.without:.1f}",
+        then=_word(model, found.then),
+    )
+    off = Suggestion(AsIs(text), switch, 0.0, watched, found.without)
+    heat = worded("Type ‘{n}’ as temperature: the model becomes less certain.", n=3)
+    return [*_asks(model, found, plan, typed), off, Suggestion(heat, ("temperature", 0, 0), 3.0)]
+
+
+def _word(model: Model, token: int) -> str:
+    """A token as a word in a sentence, without the space before it."""
+    return (
+        readable(model.vocabulary.decode([token])).strip() or shown(model.vocabulary.texts)[token]
+    )
+
+
+def _asks(model: Model, found: telling.Told, plan: Plan, typed: bool) -> list[Suggestion]:
+    """Another sentence that the model knows how to complete."""
+    if not typed or plan.chat or found.fact is None:
+        return []
+    text = worded(
+        "Type ‘{sentence}’: the model continues with ‘{word}’ ({share} %).",
+        sentence=found.fact.text,
+        word=_word(model, found.fact.id),
+        share=f"{100 * found.fact.probability:.1f}",
+    )
+    return [Suggestion(AsIs(text), ("sentence", 0, 0), found.fact.text)]
 
 
 def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> list[str]:

@@ -5,6 +5,7 @@ import { anatomy, partName } from "./anatomy.js";
 import { brief, byId, element, grouped, percent, quoted } from "./dom.js";
 import { cellAt, draw, fullOf } from "./drawing.js";
 import { creditOf, creditTold, numbersShown, overlays } from "./overlays.js";
+import { answerOf, thickness } from "./parts.js";
 import { best } from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -17,6 +18,8 @@ import { best } from "./session.js";
 
 // pixels that an open layer needs
 const WIDE_LAYER = 225;
+// layers of which the first is no better than others
+const MANY_LAYERS = 8;
 // what stands beside the layers
 const BESIDE = 330;
 /** How high a row of a picture is at most, and a whole picture: of a head, of another.
@@ -37,7 +40,7 @@ export class Machine {
     this.anatomy = anatomy(session.graph);
     /** @type {Drawn[]} */ this.drawn = [];
     /** @type {{layer: Layer, canvases: HTMLCanvasElement[], says: HTMLElement}[]} */ this.folded = [];
-    this.open = this.anatomy.layers[0]?.n ?? 0;
+    /** The layers that are open where others fold. @type {Set<number>} */ this.open = new Set(this.opensFirst());
     this.width = 0;
     this.narrow = 0;
     this.most = 1;
@@ -55,6 +58,18 @@ export class Machine {
   get folds() {
     const { length } = this.anatomy.layers;
     return this.width < 700 ? length > 3 : length * WIDE_LAYER + BESIDE > this.width;
+  }
+
+  /** The layers that are open at first: of many layers, those of the heads that suggested edits
+   * switch off, and that of the head that adds most to the answer. @returns {number[]} */
+  opensFirst() {
+    const { session, anatomy: { layers } } = this;
+    if (layers.length < MANY_LAYERS || !session.data.flow?.length) return layers.slice(0, 1).map(({ n }) => n);
+    const heads = answerOf(session).columns.flatMap(({ layer, parts }) => parts.filter(({ kind }) => kind === "head").map((part) => ({ layer, size: thickness(part) })));
+    const [most] = heads.sort((a, b) => b.size - a.size);
+    const edited = (session.data.suggestions ?? []).flatMap((/** @type {import("./sheet.js").Suggestion} */ { edits }) => edits.map(([name]) => session.graph.get(name)));
+    const switched = edited.filter((/** @type {Block} */ { leaf }) => leaf === "switch").map((/** @type {Block} */ { layer }) => layer);
+    return [...switched, most?.layer].filter((n) => typeof n === "number");
   }
 
   /** How much room there is for each picture. */
@@ -91,7 +106,7 @@ export class Machine {
     const { embedding, layers, readout } = this.anatomy;
     const stages = [this.stage("Tokens", "tokens", this.tokens())];
     if (embedding.length) stages.push(this.stage("Embedding", "", ...embedding.map((tile) => this.tile(tile))));
-    for (const layer of layers) stages.push(this.folds && layer.n !== this.open ? this.foldedLayer(layer) : this.layer(layer));
+    for (const layer of layers) stages.push(this.folds && !this.open.has(layer.n) ? this.foldedLayer(layer) : this.layer(layer));
     if (readout.length) stages.push(this.stage(this.session.data.gives === "next word" ? `Next ${this.session.noun}` : "Result", "", ...readout.map((tile) => this.tile(tile))));
     this.container.replaceChildren(...stages);
     this.container.querySelector(".of-head")?.setAttribute("id", "heads");
@@ -137,7 +152,8 @@ export class Machine {
   /** @param {Layer} layer @param {string} text @param {boolean} isOpen */
   folder(layer, text, isOpen) {
     const onclick = () => {
-      this.open = isOpen ? -1 : layer.n;
+      if (isOpen) this.open.delete(layer.n);
+      else this.open.add(layer.n);
       this.build();
       this.draw();
       byId(`fold-${layer.n}`).focus();
@@ -331,8 +347,8 @@ export class Machine {
   /** The element that shows a block, or what is nearest to it: its part, its layer. @param {string} name */
   elementOf(name) {
     const block = this.session.graph.get(name);
-    if (this.folds && block.layer !== null && this.open !== block.layer) {
-      this.open = block.layer;
+    if (this.folds && block.layer !== null && !this.open.has(block.layer)) {
+      this.open.add(block.layer);
       this.build();
       this.draw();
     }

@@ -1,0 +1,54 @@
+"""Suggested edits of a model with many words: what they say is what happens."""
+
+from dataclasses import replace
+
+import chatting
+import pytest
+
+from cellformer.engine import Evaluator
+from cellformer.engine.models import checkpoint
+from cellformer.engine.models.generate import passage
+from cellformer.engine.studies import ablation, telling
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.model.plan import LIMITS, for_model
+
+FEW = replace(LIMITS, words=1)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory):
+    return checkpoint.load(str(chatting.write(tmp_path_factory.mktemp("chat") / "model")))
+
+
+def test_the_head_is_that_without_which_the_answer_loses_most(model) -> None:
+    """Its probability without it is that of the study `ablate`."""
+    ids = model.vocabulary.encode("What is the capital of")
+    readout = for_model(model, limits=FEW).readout
+    found = telling.told(model, ids, readout)
+    assert found is not None
+    effects = ablation.effects(model.graph(ids), found.answer.id)
+    heads = [effect for effect in effects if ".h" in effect.part]
+    assert len(heads) == 2
+    least = min(heads, key=lambda effect: effect.change)
+    assert found.head == least.part
+    assert abs(found.without - least.probability) < 1e-12
+
+
+def test_suggestions_are_in_words_and_come_true(model) -> None:
+    given = passage(model, model.vocabulary.encode("What is the"), 5)
+    book = model_workbook.build("many", model, replace(given, text_length=8), limits=FEW)
+    off, heat = book.suggestions[-2:]
+    assert off.text.startswith("Switch head 0.") and "the id of" not in heat.text
+    live = Evaluator(book.graph)
+    live.set(*off.cell, off.value)
+    name, i, j = off.watch
+    assert abs(live[name][i, j] - off.becomes) < 1e-12
+    assert off.decimals == 1
+
+
+def test_a_model_says_a_fact_only_if_it_knows_it(model) -> None:
+    """A model of random weights knows none of them."""
+    found = telling.told(
+        model, model.vocabulary.encode("What"), for_model(model, limits=FEW).readout
+    )
+    assert found is not None and found.fact is None
