@@ -96,7 +96,7 @@ def book() -> Book:
     mean_loss = SUMPRODUCT(counts, w["code_Q"]) / SUM(counts)
     w.checks(
         [
-            ("P's own codewords are the shortest: KL(P|Q) is not below 0", divergence > -NEAR),
+            ("P's own codewords are the shortest, so KL(P|Q) is never below 0", divergence > -NEAR),
             (
                 "H(P, Q) is the mean log loss over all words that really came",
                 ABS(mean_loss - cross) < NEAR,

@@ -114,7 +114,9 @@ def _of_tokens(g: Graph, prefix: str, first: Expression) -> Expression:
         return IF(n_ids == 0, told, IF(fine == 0, told, counted))
     counted = IF(fine == 0, told, counted & _picked(g))
     return IF(
-        g["prompt.id"][0, 0] < 0, told & " " & sentence("({word} stands in)", word=first), counted
+        g["prompt.id"][0, 0] < 0,
+        told & " " & sentence("({word} is used instead)", word=first),
+        counted,
     )
 
 

@@ -56,7 +56,7 @@ LINES = (
     ),
     ("lead", "the target’s logit minus the rival’s logit, for the prompt as built"),
     ("predicted lead", "a prediction of the lead: the lead minus the values of the cut edges"),
-    ("exact lead", "the lead with these cuts, when the sheet Cut computes all later parts again"),
+    ("exact lead", "the lead with these cuts, if the sheet Cut computes all later parts again"),
     (
         "largest gap",
         ("difference between a node’s value and the sum of its inputs, caused by rounding"),

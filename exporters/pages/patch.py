@@ -305,7 +305,7 @@ class Grid:
             if each and each.recovered is not None and each.estimate is not None
         ]
         return worded(
-            "live; error when built: {median:.3f} (median), {max:.3f} (maximum)",
+            "live estimate; its error as built: {median:.3f} (median), {max:.3f} (maximum)",
             median=np.median(off),
             max=max(off, default=0),
         )

@@ -36,11 +36,13 @@ STEPS = (
     ),
 )
 ALIKE = (
-    "number of first and last letters that the unknown word shares, minus ¼ for each "
-    "letter more or less"
+    "number of first and last letters that both words share, minus ¼ for each letter of "
+    "difference in length"
 )
 FEW = 6  # columns
-ROUNDED = "rounded logits: the id replaces the last digits, which differ between programs"
+ROUNDED = (
+    "logits, rounded because programs differ in the last digits; equal logits are ordered by id"
+)
 # the same with a row for every step by which a rank is found that is not laid out
 HALVING = (
     ("choice.top_p", "Number of words with a total probability below top-p, by halving"),

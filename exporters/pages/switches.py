@@ -186,7 +186,10 @@ def _estimates(
             now = sum(book.value(b.name, min(last, b.shape[0] - 1), 0) for b in blocks)
             off.append(abs(now - effects[part]))
     text = worded(
-        "effect without later layers; error when built: {median:.3f} (median), {max:.3f} (maximum)",
+        (
+            "estimate without later layers; its error as built: {median:.3f} (median), "
+            "{max:.3f} (maximum)"
+        ),
         median=np.median(off),
         max=max(off),
     )

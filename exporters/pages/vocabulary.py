@@ -177,7 +177,7 @@ def _panel(page: Composer, maps: Maps) -> None:
         (CHART_ROWS[0] - 1, first, "plane_share", "share of the words’ spread in this plane"),
         (CHART_ROWS[0] - 1, second, "shown_share", "share of spread along these two,"),
         (CHART_ROWS[0] - 1, second + 4, "four_share", "along four"),
-        (CHART_ROWS[1] - 1, first, "cosine_share", "share of the spread of the words’ directions"),
+        (CHART_ROWS[1] - 1, first, "cosine_share", "share of the spread that this map shows"),
     ):
         page.show(name, (at, left), maps[name][0, 0], "percent")
         page.sheet.put(at, left + 1, text, "note")

@@ -40,8 +40,7 @@ TITLES = {
 }
 HABITS = ("head", "previous token", "duplicate token", "induction", "entropy", "distance")
 CONSTANTS = (
-    "constants for the weights as built, measured on another text (random words, which appear "
-    "twice)"
+    "constants, measured with the weights as built, on a text of random words that appear twice"
 )
 
 

@@ -155,7 +155,7 @@ def asked(book: ModelBook) -> tuple[str, str]:
     plan, in_yellow = book.plan, "type a sentence in the yellow cell: "
     ids = "the prompt as token ids: type other ids in the live cells to rank the next token"
     if plan.live:
-        return ids, worded("Live: {parts}. The prompt is fixed", parts=", ".join(plan.live))
+        return ids, worded("Live parts: {parts}. The prompt is fixed", parts=", ".join(plan.live))
     kind = "source" if plan.sources else "chat" if plan.chat else plan.gives
     if kind in ASKED:
         purpose, heading = ASKED[kind]

@@ -146,12 +146,12 @@ def _choice(book: ModelBook) -> dict[str, Said]:
         "top_p": (
             AND(ISNUMBER(p), N(p) == p_taken),
             "the likeliest, up to this total share; 1: all",
-            sentence("not a share above 0 and up to 1: counts as {share}", share=least),
+            sentence("not a number above 0 and up to 1: {share} is used", share=least),
         ),
         "min_p": (
             AND(ISNUMBER(m), N(m) == m_taken),
             "at least this share of the top probability; 0: all",
-            sentence("not a share from 0 to 1: counts as {share}", share=m_taken & ""),
+            sentence("not a number from 0 to 1: {share} is used", share=m_taken & ""),
         ),
     }
     if "repetition_penalty" in book.graph.blocks:
@@ -193,7 +193,7 @@ def _look(book: ModelBook, ws: Composer, top: int) -> None:
     said: Said = (
         OR(value == "", value == at),
         usual,
-        sentence("not a position: {n} is used", n=at),
+        sentence("not a position of a token: {n} is used", n=at),
     )
     cells = [("look.position.instead", "dial"), ("position", "id")]
     _line(book, ws, (top + 3, LOOK_COL), "position", cells, said)

@@ -160,7 +160,7 @@ def test_estimates_equal_attribution(book: ModelBook) -> None:
         now = sum(book.values[share.name][last, 0] for share in shares)
         off.append(abs(now + effect.change))
     said = [e.value for e in book.sheets["Switches"].entries.values() if e.style == "note"]
-    told = f"error when built: {np.median(off):.3f} (median), {max(off):.3f} (maximum)"
+    told = f"its error as built: {np.median(off):.3f} (median), {max(off):.3f} (maximum)"
     assert any(told in str(text) for text in said)
 
 

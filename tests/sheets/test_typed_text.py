@@ -252,7 +252,9 @@ def test_unknown_character_is_reported_large_vocabulary(opened) -> None:
     where = answering("characters")
     sheet = opened(where)
     with sheet.typed({where.cell("sentence", 0, 0): "the dög"}):
-        assert "the character ö (code 246) has no id in the vocabulary (t stands in)" in told(sheet)
+        assert "the character ö (code 246) has no id in the vocabulary (t is used instead)" in told(
+            sheet
+        )
         assert not line(sheet)
 
 

@@ -150,8 +150,8 @@ def _counted(page: Composer, row: int) -> None:
     )
     page.sheet.put(row, RIGHT, "Counted over whole games", "heading")
     text = (
-        f"All words of {found['games']} new games, grouped by the model's probability, with the "
-        "grammar's probability."
+        f"The table groups all words of {found['games']} new games by the model's probability. It "
+        "compares each group with the grammar's probability."
     )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at((row + 2, RIGHT), *heads, style="label")
