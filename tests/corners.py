@@ -34,6 +34,7 @@ FOURFOLD = ("codegen",)  # their heads are a multiple of four, and stay
 WINDOWS = ("sliding_window", "window_size")
 UNLIKE = (
     "attention_types",
+    "attn_layer_indices",
     "first_k_dense_replace",
     "mlp_only_layers",
     "no_rope_layers",

@@ -107,7 +107,7 @@ def _model(
     """The model whose heads are all in question. Raises InputError for one without heads, and
     for an option of one head."""
     model = names.model(name)
-    if isinstance(model.spec, MambaSpec):
+    if isinstance(model.spec, MambaSpec) and not model.spec.n_heads:
         raise InputError(
             "the model has no attention heads; ask about a channel of its recurrence with "
             "--channel 0.0"

@@ -529,9 +529,10 @@ def logistic(x: X) -> X:
 
 
 @op(gate="i,j", x="i,j", share="i,@", on="0,0")
-def gated_share(gate: X, x: X, share: X, on: X = None) -> X:
-    """An expert's hidden layer, times the expert's share: 0 where it was not chosen."""
-    hidden = gate * x * share
+def gated_share(gate: X, share: X, x: X = None, on: X = None) -> X:
+    """An expert's hidden layer, times the expert's share: 0 where it was not chosen. Without a
+    gate, x is left out."""
+    hidden = gate * share if x is None else gate * x * share
     return hidden if on is None else hidden * on
 
 

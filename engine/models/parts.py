@@ -71,14 +71,14 @@ def rms_norm(ln: Forward, x: Block, eps: float, w: Block | None = None) -> Block
 def norm_together(
     ln: Forward, heads: Sequence[Forward], xs: Sequence[Block], name: str, gain: str
 ) -> list[Block]:
-    """RMSNorm over the features of all heads together; each head is [n_tokens, d_head]."""
+    """RMSNorm over the features of all heads together; each head is [n_tokens, its features]."""
     eps = ln.input("eps", ln.spec.norm_eps)
     size = ln.block("root_mean_square", ops.root_mean_square_of_all, xs, eps)  # [n_tokens, 1]
     found = []
     for h, x in zip(heads, xs, strict=True):
         own = h.at(name)
-        normalized = own.block("normalized", ops.divide_rows, x, size)  # [n_tokens, d_head]
-        found.append(own.block("out", ops.affine, normalized, h.weight(gain, "d_head")))
+        normalized = own.block("normalized", ops.divide_rows, x, size)  # as x
+        found.append(own.block("out", ops.affine, normalized, h.weight(gain, x.axes[1])))
     return found
 
 
@@ -95,6 +95,13 @@ def project(h: Graph, which: str, x: Block, bias: bool, bound: Block | None = No
     axes, name = ("d_model", "d_head"), f"unbounded.{which}" if bound else which
     found = linear(h, name, x, which.upper(), axes, bias)
     return h.block(which, ops.bounded, found, bound) if bound else found
+
+
+def times(
+    g: Forward, name: str, x: Block, path: str, by: float, factor: str = "multiplier"
+) -> Block:
+    """x times a constant, in a block under `path`; x itself if the constant is 1."""
+    return x if by == 1 else g.block(name, ops.stretch, x, g.at(path).input(factor, by))
 
 
 def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias: bool) -> Block:
@@ -303,14 +310,15 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
     return b.block("mlp_out", ops.switched_linear, post, W_out, on, stand_in(mlp, on), b_out)
 
 
-def mlp(b: Forward, x: Block, bias: bool, gated: bool = False) -> Block:
+def mlp(b: Forward, x: Block, bias: bool, gated: bool = False, by: float = 1.0) -> Block:
     """An MLP: expand, apply the activation function, multiply if it is gated, contract: [n_tokens,
-    d_model]."""
+    d_model]. The gate is multiplied `by` a number before the activation function."""
     m, axes, act = b.at("mlp"), ("d_model", "d_mlp"), getattr(ops, b.spec.activation)
     if not gated:
         pre = linear(m, "pre", x, "in", axes, bias)  # [n_tokens, d_mlp]
         return contract(b, m.block("post", act, pre), bias)
-    gate = linear(m, "gate", x, "gate", axes, bias)  # [n_tokens, d_mlp]
+    name = "gate" if by == 1 else "unscaled.gate"
+    gate = times(m, "gate", linear(m, name, x, "gate", axes, bias), "gate", by)
     pre = linear(m, "pre", x, "in", axes, bias)  # [n_tokens, d_mlp]
     return contract(b, m.block("post", ops.gated, m.block("act", act, gate), pre), bias)
 

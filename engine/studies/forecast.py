@@ -13,6 +13,7 @@ from cellformer.engine.cells.name import Name
 from cellformer.engine.cells.part import cells_of
 from cellformer.engine.cells.stored import Stored
 from cellformer.engine.models import encoding
+from cellformer.engine.models.architectures.llama import ATTENDS, LlamaSpec
 from cellformer.engine.models.choosing import N_RANKS
 from cellformer.engine.models.encoding import TOKENS
 from cellformer.engine.models.forward import EVERYTHING, Forward, Readout
@@ -96,10 +97,11 @@ def _part(name: str) -> str:
 def kv_numbers(model: Model) -> int:
     """The number of keys and values that each token adds to the cache."""
     spec = model.spec
-    names = [Name(name) for name in model.weights]
-    others = {name.layer for name in names if name.part == "conv" or name.leaf == "A_log"}
+    attending = spec.n_layers
+    if isinstance(spec, LlamaSpec):
+        attending = sum(ATTENDS in spec.sublayers(layer) for layer in range(spec.n_layers))
     n_heads = spec.kv_heads if spec.n_heads else 0
-    return 2 * (spec.n_layers - len(others)) * n_heads * spec.d_head
+    return 2 * attending * n_heads * spec.d_head
 
 
 def numbers_of_pass(model: Model, n_tokens: int) -> int:

@@ -17,6 +17,7 @@ WHOLE = {  # a part that each layer has one of, by stack
     ("", "conv"): "convolution {n}",
     ("", "time"): "time mixing {n}",
     ("", "ssm"): "state space {n}",
+    ("", "mixed"): "attention and state space {n}",
     ("", ""): "layer {n}",
     ("encoder", "attn"): "encoder attention {n}",
     ("encoder", "mlp"): "encoder MLP {n}",
@@ -35,7 +36,7 @@ ONE_OF = {  # one of several in a part, by the letters before its number
 SHARED = "shared expert {n}"
 NAME = re.compile(
     r"(?P<stack>encoder)?\.?blocks\.(?P<layer>\d+)"
-    r"(?:\.(?P<part>attn|cross|mlp|conv|time|ssm)(?![a-z])"
+    r"(?:\.(?P<part>attn|cross|mlp|conv|time|ssm|mixed)(?![a-z])"
     r"(?:\.(?P<one>kv|qk|h|e)(?P<number>\d+)|\.(?P<shared>shared))?)?"
     r"(?:_out|\.added|\.result)?(?P<leaf>(?:\..+)?)"
 )

@@ -164,6 +164,7 @@ MEANING = {
     "n_chosen": "number of experts for each token",
     "chosen": "shares of the chosen experts; 0 for the other experts",
     "total": "sum of the chosen experts’ shares",
+    "total_above_0": "sum of the chosen experts’ shares, plus a tiny number",
     "share": "this expert's share at each token",
     "W_share": "weights for the expert’s share",
     "mlp_out": "output of the MLP, added to the stream",
@@ -243,6 +244,9 @@ MEANING = {
     "most_step": "largest allowed step size",
     "B_in": "input of the state, before the convolution",
     "C_in": "how tokens read the state, before the convolution",
+    "low_in": "short vector that determines the step sizes, before its norm",
+    "scaled": "the input, multiplied by a number from the config",
+    "mixed_out": "sum of the outputs of attention and of the state space model",
     "ssm_out": "output of the state space model, added to the stream",
     "time_out": "output of time mixing, added to the stream",
     "mix_k": "weight of this token in the keys’ input; the previous token has the rest",
@@ -471,7 +475,7 @@ def transposed(text: str) -> str:
     return worded("{text}, transposed", text=text)
 
 
-SUBLAYERS = ("attn_out", "cross_out", "conv_out", "time_out", "mlp_out")
+SUBLAYERS = ("attn_out", "ssm_out", "mixed_out", "cross_out", "conv_out", "time_out", "mlp_out")
 
 
 def stage_names(graph: Graph, stages: Sequence[Block]) -> list[str]:
@@ -481,6 +485,8 @@ def stage_names(graph: Graph, stages: Sequence[Block]) -> list[str]:
     layers, names = [stage.layer for stage in sums], {}
     for k, layer in enumerate(layers):
         leaves = [leaf for leaf in SUBLAYERS if f"blocks.{layer}.{leaf}" in graph.blocks]
+        if "mixed_out" in leaves:  # the sum of the two before it
+            leaves = leaves[2:]
         at_once = len(leaves) > layers.count(layer)
         leaf = leaves[layers[:k].count(layer)] if leaves and not at_once else ""
         names[sums[k].name] = said(f"blocks.{layer}.{leaf}".removesuffix("."))

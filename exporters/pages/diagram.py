@@ -41,6 +41,7 @@ OF_LAYER: Steps = (
     ("attn_out", ("attn.",)),
     ("conv_out", ("conv.",)),
     ("ssm_out", ("ssm.",)),
+    ("mixed_out", ()),
     ("time_out", ("time.",)),
     ("ln1_post.out", ("ln1_post.",)),
     ("resid_mid", ()),

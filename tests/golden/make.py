@@ -210,6 +210,30 @@ MAMBA2 = {
     "head_dim": 3, "n_groups": 2, "conv_kernel": 3, "chunk_size": 4, "use_bias": True,
     "time_step_limit": (0.3, 0.9), **SMALL,
 }  # fmt: skip
+STATED = TINY | {
+    "mamba_n_heads": 4, "mamba_n_groups": 2, "mamba_d_state": 2, "mamba_d_conv": 3,
+    "time_step_limit": (0.3, 0.9),
+}  # fmt: skip
+GRANITE_4 = STATED | EXPERTS | {
+    "layer_types": ["linear_attention", "full_attention"], "shared_intermediate_size": 3,
+    "residual_multiplier": 0.5, "position_embedding_type": "rope",
+}  # fmt: skip
+BAMBA = STATED | {"attn_layer_indices": [1]}
+FALCON_H1 = STATED | {
+    "num_hidden_layers": 1, "mamba_d_ssm": 12, "mamba_rms_norm": True, "key_multiplier": 0.5,
+    "mlp_multipliers": [0.5, 1.25], "ssm_multipliers": [0.5, 0.25, 1.5, 0.75, 2.0],
+    "attention_out_multiplier": 0.75, "ssm_in_multiplier": 1.5,
+}  # fmt: skip
+NEMOTRON_H = GLM_MOE | {
+    "layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"],
+    "ssm_state_size": 2, "mamba_num_heads": 4, "mamba_head_dim": 3, "n_groups": 2,
+    "conv_kernel": 3, "moe_shared_expert_intermediate_size": 5, "mlp_bias": True,
+}  # fmt: skip
+del NEMOTRON_H["num_hidden_layers"]
+LFM2_MOE = TINY | {
+    "layer_types": ["conv", "full_attention"], "num_experts": 3, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 4, "num_dense_layers": 1,
+}  # fmt: skip
 RWKV = {
     "hidden_size": 6, "attention_hidden_size": 4, "intermediate_size": 5, "num_hidden_layers": 2,
     "context_length": 12, "rescale_every": 1, **SMALL,
@@ -226,7 +250,7 @@ VIT = {
 def with_biases(model: torch.nn.Module) -> torch.nn.Module:
     """A mixture of experts whose biases for choosing them, which are no parameters, are not 0."""
     for name, buffer in model.named_buffers():
-        if name.endswith("correction_bias"):
+        if name.endswith(("correction_bias", "expert_bias")):
             buffer.normal_(0, 0.3)
     return model
 
@@ -392,6 +416,21 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         lambda: t.Qwen3_5MoeForCausalLM(t.Qwen3_5MoeTextConfig(**QWEN3_5_MOE)),
     ),
     "mamba2": (91, lambda: t.Mamba2ForCausalLM(t.Mamba2Config(**MAMBA2))),
+    "granitemoehybrid": (
+        140,
+        lambda: t.GraniteMoeHybridForCausalLM(t.GraniteMoeHybridConfig(**GRANITE_4)),
+    ),
+    "bamba": (141, lambda: t.BambaForCausalLM(t.BambaConfig(**BAMBA))),
+    "falcon_h1": (142, lambda: t.FalconH1ForCausalLM(t.FalconH1Config(**FALCON_H1))),
+    "nemotron_h": (
+        143,
+        lambda: with_biases(t.NemotronHForCausalLM(t.NemotronHConfig(**NEMOTRON_H))),
+    ),
+    "lfm2_moe": (
+        144,
+        lambda: with_biases(t.Lfm2MoeForCausalLM(t.Lfm2MoeConfig(**LFM2_MOE))),
+    ),
+    "falcon_mamba": (145, lambda: t.FalconMambaForCausalLM(t.FalconMambaConfig(**MAMBA))),
     "rwkv": (92, lambda: t.RwkvForCausalLM(t.RwkvConfig(**RWKV))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }
@@ -426,7 +465,7 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     Without patterns where there is no attention, and where Falcon has ALiBi: its eager form, which
     gives them, adds biases twice.
     """
-    recurs = model.config.model_type in ("mamba", "mamba2", "rwkv")
+    recurs = model.config.model_type in ("mamba", "mamba2", "falcon_mamba", "rwkv")
     patterns = not recurs and not getattr(model.config, "alibi", False)
     model.eval()
     kind = "eager" if patterns or recurs else "sdpa"

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 from cellformer.engine import Evaluator, InputError
 from cellformer.engine.models import checkpoint, prompt
+from cellformer.engine.models.architectures.llama import with_mlps
 from cellformer.engine.models.architectures.mixtral import MoeSpec, forward
 from cellformer.engine.models.forward import EVERYTHING, ONE_TOKEN, weight_shapes
 from cellformer.engine.models.generate import passage
@@ -25,7 +26,8 @@ from cellformer.exporters.file.xlsx import write
 
 SPEC = MoeSpec(
     7, 6, 8, n_layers=2, n_heads=2, d_head=4, d_mlp=5, position="rotary", norm="rms",
-    final_norm=True, activation="silu", dense=(1,), n_experts=4, n_chosen=2, d_expert=3, d_shared=2,
+    final_norm=True, activation="silu", layers=with_mlps((1,), 2), n_experts=4, n_chosen=2,
+    d_expert=3, d_shared=2,
 )  # fmt: skip
 SHARE = "blocks.0.mlp.router.share"
 IDS = [3, 1, 2, 6]

@@ -118,7 +118,7 @@ def test_part_that_guesses_several_words_is_left_aside(tmp_path: Path) -> None:
     assert model.spec == checkpoint.load(FOLDER).spec
 
 
-@pytest.mark.parametrize("name", ["qwen3_next", "lfm2"])
+@pytest.mark.parametrize("name", ["qwen3_next", "lfm2", "bamba"])
 def test_why_is_refused_where_some_layers_have_no_scores(name: str, tmp_path: Path) -> None:
     path = tmp_path / "why.xlsx"
     done = cli("build", GOLDEN / name, "--why", "--ids", "3,1,4", "-o", path)

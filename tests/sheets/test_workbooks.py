@@ -685,7 +685,9 @@ def test_engines_run_in_parallel(built, libreoffice, gnumeric) -> None:
     assert all((engine, "") in told for engine in engines)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "lfm2", "mamba", "qwen3_next", "rwkv"])
+@pytest.mark.parametrize(
+    "name", ["gpt2", "lfm2", "mamba", "qwen3_next", "rwkv", "nemotron_h", "falcon_h1"]
+)
 def test_every_weight_is_of_one_step_of_the_map(name: str) -> None:
     """Whatever a layer has in place of attention."""
     model = golden_models()[name]

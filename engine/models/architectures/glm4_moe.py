@@ -5,6 +5,7 @@ are chosen first."""
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures import mixtral, moe_kin
-from cellformer.engine.models.architectures.llama import run, usual
+from cellformer.engine.models.architectures.llama import run, usual, with_mlps
 from cellformer.engine.models.architectures.mixtral import MoeSpec
 from cellformer.engine.models.foreign import Config, Piece, Pieces
 from cellformer.engine.models.forward import Forward
@@ -36,6 +37,8 @@ class GroupedSpec(MoeSpec):
     n_counted: int = 2  # experts in a group's score
     softmax: bool = False  # shares are those of all experts (DeepSeek-V2); else logistic functions
     share_scale: float = 1.0  # what the chosen experts' shares sum to
+    choice_bias: bool = True  # that only counts in choosing
+    total_eps: float = 0.0  # added to the sum of the chosen experts' shares (LFM2-MoE)
 
 
 def shares(m: Forward, x: Block) -> Block:
@@ -46,7 +49,8 @@ def shares(m: Forward, x: Block) -> Block:
     if spec.softmax:
         ranked = suits = parts.softmax(r, scores, out=(r, "share_of_all"))
     else:
-        suits = r.block("suits", ops.logistic, scores)  # [n_tokens, n_experts]
+        ranked = suits = r.block("suits", ops.logistic, scores)  # [n_tokens, n_experts]
+    if spec.choice_bias and not spec.softmax:
         ranked = r.block("ranked", ops.add, [suits], r.weight("b_choice", "n_experts"))
     numbers = r.input("number", np.arange(spec.n_experts)[None], ("", "n_experts"))
     if spec.n_open < spec.n_groups:
@@ -55,6 +59,9 @@ def shares(m: Forward, x: Block) -> Block:
     found = r.block("chosen", ops.first_k, suits, rank, r.input("n_chosen", spec.n_chosen))
     if spec.shares_of_chosen:
         total = r.block("total", ops.row_sum, found)  # [n_tokens, 1]
+        if spec.total_eps:
+            eps = r.input("eps", spec.total_eps)
+            total = r.block("total_above_0", ops.add, [total], eps)  # [n_tokens, 1]
         found = r.block("share_of_chosen", ops.divide_rows, found, total)
     return r.block("share", ops.stretch, found, r.input("multiplier", spec.share_scale))
 
@@ -90,6 +97,20 @@ def read_config(c: Config) -> ModelSpec:
     c.assume(num_hidden_layers=46, max_position_embeddings=131072)
     c.ignore("router_aux_loss_coef", "num_mtp_layers", "num_nextn_predict_layers")
     spec = usual(c, part="partial_rotary_factor", default_part=0.5)
+    d_expert = c.get("moe_intermediate_size", int, 1408)
+    return GroupedSpec.of(
+        spec,
+        out_bias=False,
+        qk_norm=c.get("use_qk_norm", bool, False),
+        layers=with_mlps(range(c.get("first_k_dense_replace", int, 1)), spec.n_layers),
+        d_expert=d_expert,
+        d_shared=d_expert * c.get("n_shared_experts", int, 1),
+        **grouped(c),
+    )
+
+
+def grouped(c: Config) -> dict[str, Any]:
+    """The fields of a mixture of experts in groups. Raises InputError for unequal groups."""
     n_experts = c.get("n_routed_experts", int, c.get("num_local_experts", int, 128))
     n_groups, n_open = c.get("n_group", int, 1), c.get("topk_group", int, 1)
     if n_groups < 1 or n_experts % n_groups or not 1 <= n_open <= n_groups:
@@ -97,21 +118,14 @@ def read_config(c: Config) -> ModelSpec:
             f"{c.path}: {n_experts} experts, {n_groups} groups and {n_open} chosen groups do not "
             "fit together. All groups must have the same size; check n_group and topk_group"
         )
-    d_expert = c.get("moe_intermediate_size", int, 1408)
-    return GroupedSpec.of(
-        spec,
-        out_bias=False,
-        qk_norm=c.get("use_qk_norm", bool, False),
-        dense=tuple(range(min(c.get("first_k_dense_replace", int, 1), spec.n_layers))),
-        n_experts=n_experts,
-        n_chosen=c.get("num_experts_per_tok", int, 8),
-        d_expert=d_expert,
-        d_shared=d_expert * c.get("n_shared_experts", int, 1),
-        shares_of_chosen=c.get("norm_topk_prob", bool, True),
-        n_groups=n_groups,
-        n_open=n_open,
-        share_scale=c.get("routed_scaling_factor", float, 1.0),
-    )
+    return {
+        "n_experts": n_experts,
+        "n_chosen": c.get("num_experts_per_tok", int, 8),
+        "shares_of_chosen": c.get("norm_topk_prob", bool, True),
+        "n_groups": n_groups,
+        "n_open": n_open,
+        "share_scale": c.get("routed_scaling_factor", float, 1.0),
+    }
 
 
 def pieces(spec: MoeSpec) -> Pieces:

@@ -2,22 +2,25 @@
 in most layers.
 
 It sees a few tokens, each feature by itself. One gate says what of a token enters it, another what
-of its result leaves.
+of its result leaves. LFM2-MoE has GLM-4.5's experts after the first layers, without groups.
 """
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures import llama
-from cellformer.engine.models.architectures.llama import LlamaSpec, Turn, attention, run, usual
+from cellformer.engine.models.architectures.glm4_moe import GroupedSpec, experts, grouped
+from cellformer.engine.models.architectures.llama import ATTENDS, CONVOLVES, MLP, WRITES, run, usual
 from cellformer.engine.models.foreign import (
     OLDER,
     Config,
     Piece,
     Pieces,
+    apart,
     grouped_heads,
     layout,
     linear,
@@ -26,7 +29,7 @@ from cellformer.engine.models.foreign import (
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
-MODEL_TYPES = ("lfm2",)
+MODEL_TYPES = ("lfm2", "lfm2_moe")
 EPS = "norm_eps"  # the config's name for what keeps its norms' divisors above zero
 NEW = {"block_auto_adjust_ff_dim": False, "full_attn_idxs": [0]}
 CONVOLVED = "conv"  # a kind of layer in `layer_types`
@@ -38,19 +41,11 @@ IGNORED = (  # by the reference: of training, and sizes that stand elsewhere, to
 
 
 @dataclass(frozen=True, repr=False)
-class Lfm2Spec(LlamaSpec):
-    """LlamaSpec with LFM2's own fields; layers that stand `still` have a convolution."""
+class Lfm2Spec(GroupedSpec):
+    """GroupedSpec with LFM2's own fields."""
 
     d_conv: int = 0  # tokens that it sees
     conv_bias: bool = False  # of it, and of the linear maps around it
-
-
-def attend(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """The output of attention, or of a convolution, which has no rotation."""
-    return attention(b, x, turn, window) if turn else convolution(b, x)
-
-
-forward = partial(run, attend=attend)
 
 
 def convolution(b: Forward, y: Block) -> Block:
@@ -70,12 +65,18 @@ def convolution(b: Forward, y: Block) -> Block:
     return b.block("conv_out", ops.switched_linear, gated, W_out, on, off, b_out)
 
 
+forward = partial(run, convolution=convolution, write=experts)
+
+
 def read_config(c: Config) -> ModelSpec:
     c.rename(block_ff_dim="intermediate_size", tie_embedding="tie_word_embeddings")
     c.assume(num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8)
     c.assume(max_position_embeddings=128_000, intermediate_size=12288, tie_word_embeddings=True)
     c.ignore(*IGNORED)
+    if mixture := c.values["model_type"] == "lfm2_moe":
+        c.assume(num_experts=32, num_experts_per_tok=4)
     spec = usual(c, theta=1e6, bias="", eps=EPS)
+    n_dense = c.get("num_dense_layers", int, 2) if mixture else spec.n_layers
     d_conv = c.get("conv_L_cache", int, 3)
     if d_conv < 1:
         raise InputError(
@@ -83,13 +84,23 @@ def read_config(c: Config) -> ModelSpec:
         )
     return Lfm2Spec.of(
         spec,
-        d_mlp=adjusted(c, spec.d_mlp),
+        d_mlp=spec.d_mlp if mixture else adjusted(c, spec.d_mlp),
         activation="silu",
         qk_norm=True,
-        still=convolved(c, spec.n_layers),
+        layers=layers(c, spec.n_layers, n_dense),
         d_conv=d_conv,
         conv_bias=c.get("conv_bias", bool, False),
+        **(mixed(c) if mixture else {}),
     )
+
+
+def mixed(c: Config) -> dict[str, Any]:
+    """The fields of LFM2-MoE's experts: GLM-4.5's, in one group."""
+    return grouped(c.otherwise(n_routed_experts=c.get("num_experts", int))) | {
+        "d_expert": c.get("moe_intermediate_size", int, 1792),
+        "choice_bias": c.get("use_expert_bias", bool, True),
+        "total_eps": 1e-6,
+    }
 
 
 def adjusted(c: Config, d_mlp: int) -> int:
@@ -102,14 +113,16 @@ def adjusted(c: Config, d_mlp: int) -> int:
     return -(-int(by * int(2 * d_mlp / 3)) // of) * of
 
 
-def convolved(c: Config, n_layers: int) -> tuple[int, ...]:
-    """The layers with a convolution: listed in `layer_types`, or all layers without attention."""
+def layers(c: Config, n_layers: int, n_dense: int) -> tuple[tuple[str, ...], ...]:
+    """The sublayers of each layer. Layers with a convolution are listed in `layer_types`, or are
+    all layers without attention."""
     kinds, attending = c.windowed(n_layers, CONVOLVED), c.listed("full_attn_idxs", int)
     convolves = kinds or [bool(attending) and n not in attending for n in range(n_layers)]
-    return tuple(n for n in range(n_layers) if convolves[n])
+    mixers = [CONVOLVES if each else ATTENDS for each in convolves]
+    return tuple((mixer, MLP if n < n_dense else WRITES) for n, mixer in enumerate(mixers))
 
 
-def pieces(spec: ModelSpec) -> Pieces:
+def pieces(spec: Lfm2Spec) -> Pieces:
     """Linear weights are [out, in]; one tensor holds both gates and the input of the
     convolution."""
     yield from layout(
@@ -130,3 +143,5 @@ def pieces(spec: ModelSpec) -> Pieces:
             f"{b}.conv", "conv", f"{f}.conv.conv", 0, spec.d_model, stack=spec.d_model
         )
         yield from linear(f"{b}.conv", f"{f}.conv", (("out", "out_proj"),))
+        yield from apart(f"{b}.mlp", f"{f}.feed_forward", spec.n_experts, OLDER)
+        yield f"{b}.mlp.router.b_choice", Piece(f"{f}.feed_forward.expert_bias")

@@ -1,7 +1,7 @@
 """Llama (Touvron et al. 2023) and its relatives Mistral, Qwen2, Qwen3, SmolLM3, Granite: RMSNorm,
 rotary positions, a gated MLP, grouped keys and values (Ainslie et al. 2023)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Literal, Self
@@ -45,8 +45,15 @@ AFTER = {"ln1_post": "post_attention_layernorm", "ln2_post": "post_feedforward_l
 
 Turn = tuple[Block, Block]  # cosines and sines, each [n_tokens, d_head]
 Attention = Callable[[Forward, Block, Turn | None, int | None], Block]
+Part = Callable[[Forward, Block], Block]
 Ready = Callable[[Forward, str, Block], Block]  # of a head, "q" or "k", and its queries or keys
 Norms = Literal["before", "after", "both"]
+
+# Kinds of sublayers. WRITES is what an architecture has after attention: an MLP, or experts.
+ATTENDS, REMEMBERS, CONVOLVES, STATES = "attention", "memory", "convolution", "states"
+WRITES, MLP = "write", "mlp"
+USUAL = (ATTENDS, WRITES)  # the sublayers of a layer
+PATHS = {ATTENDS: "attn", REMEMBERS: "attn", CONVOLVES: "conv", STATES: "ssm"}  # of blocks
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,13 +68,17 @@ class LlamaSpec(ModelSpec):
     bound: float | None = None  # queries, keys and values stay within it (OLMo)
     sinks: bool = False  # each head has a score that belongs to no token (gpt-oss)
     gated: bool = True  # the MLP has a gate
-    dense: tuple[int, ...] = ()  # layers that have one MLP in place of experts
+    layers: tuple[tuple[str, ...], ...] = ()  # the sublayers of each layer; (): the usual ones
     word_bias: bool = False  # of the words' scores
     local: rope.Rotary | None = None  # how positions turn within windows; None: as elsewhere
     score_cap: float | None = None  # what scores stay within (Gemma 2); None: any score
     logit_cap: float | None = None
     own_norms: bool = False  # the MLP, beside attention in parallel, has a norm of its own
     adds_to_normed: bool = False  # sublayers add to what they read, the normalized stream (BLOOM)
+
+    def sublayers(self, layer: int) -> tuple[str, ...]:
+        """The kinds of a layer's sublayers, in their order: one or two."""
+        return self.layers[layer] if self.layers else USUAL
 
     @property
     def keys(self) -> str:
@@ -83,7 +94,7 @@ class LlamaSpec(ModelSpec):
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
-    run(g, ids, parts.rms_norm, attention, mlp)
+    run(g, ids)
 
 
 def run(
@@ -91,50 +102,51 @@ def run(
     ids: Sequence[int],
     norm: parts.Norm = parts.rms_norm,
     attend: Attention | None = None,
-    write: Callable[[Forward, Block], Block] | None = None,
+    **parts_of: Part,
 ) -> None:
     """The forward pass of Llama and its relatives. They differ in their norms, their attention,
-    and the part after it: an MLP, or experts."""
-    spec, attend, write = g.spec_as(LlamaSpec), attend or attention, write or mlp
-    name = "embed" if spec.embed_scale == 1 else "embed.word"
-    W_E, word = parts.embed(g, ids, name)  # word: [n_tokens, d_model]
+    and other parts, by the kinds of sublayers that they are: an MLP, experts, states."""
+    spec, attend = g.spec_as(LlamaSpec), attend or attention
+    others = {WRITES: mlp, MLP: mlp} | parts_of
+    W_E, stream = embedded(g, ids, norm)
     present = None if spec.causal else padding(g, len(ids))  # which tokens are present
-    factor = "sqrt_d_model" if spec.embed_scale == sqrt(spec.d_model) else "multiplier"
-    stream = [times(g, "embed", word, "embed", spec.embed_scale, factor)]  # [n_tokens, d_model]
-    if spec.embed_norm:
-        stream = [norm(g.at("ln_embed"), stream[0], spec.norm_eps)]  # [n_tokens, d_model]
     turn = near = None
-    if spec.position == "learned":
-        W_pos = g.weight("W_pos", "n_ctx", "d_model")
-        stream.append(g.block("pos_embed", ops.embed, parts.positions(g, len(ids)), W_pos))
     if spec.position == "rotary":
         turn = near = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
     if spec.local:
         near = parts.rotation(g, len(ids), "rotary.local", spec.within_windows)
 
-    def wrote_by(b: Forward, which: str, wrote: Block) -> Block:
-        """The output of a sublayer, as added to the stream: [n_tokens, d_model]."""
+    def wrote_by(layer: int, nth: int, read: Block) -> Block:
+        """The output of a layer's nth sublayer, as added to the stream: [n_tokens, d_model]."""
+        b, window = g.at(f"blocks.{layer}"), spec.window(layer)
+        kind = spec.sublayers(layer)[nth - 1]
+        if kind == ATTENDS:
+            turns = None if layer in spec.still else near if window else turn
+            wrote = attend(b, read, turns, window)
+        else:
+            wrote = others[kind](b, read)
         if spec.norms != "before":
-            wrote = norm(b.at("ln1_post" if which == "attn" else "ln2_post"), wrote, spec.norm_eps)
-        return times(b, f"{which}.added", wrote, which, spec.write_scale)
+            wrote = norm(b.at(f"ln{nth}_post"), wrote, spec.norm_eps)
+        path = PATHS.get(kind, "mlp")
+        return parts.times(b, f"{path}.added", wrote, path, spec.write_scale)
 
     for layer in range(spec.n_layers):
-        b, window = g.at(f"blocks.{layer}"), spec.window(layer)
-        turns = None if layer in spec.still else near if window else turn
+        b, alone = g.at(f"blocks.{layer}"), len(spec.sublayers(layer)) == 1
         read = x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
         if spec.norms != "after":
             read = norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
         before = read if spec.adds_to_normed else x
-        wrote = wrote_by(b, "attn", attend(b, read, turns, window))
-        mid = b.block("resid_mid", ops.add, [before, wrote])  # [n_tokens, d_model]
+        total = "resid_post" if alone else "resid_mid"
+        mid = b.block(total, ops.add, [before, wrote_by(layer, 1, read)])  # [n_tokens, d_model]
+        stream = [mid]
+        if alone:
+            continue
         if not spec.parallel or spec.own_norms:  # else the MLP reads what attention reads
             read = x if spec.parallel else mid
             if spec.norms != "after":
                 read = norm(b.at("ln2"), read, spec.norm_eps)  # [n_tokens, d_model]
         x = read if spec.adds_to_normed else mid
-        sublayer = mlp if layer in spec.dense else write
-        wrote = wrote_by(b, "mlp", sublayer(b, read))
-        stream = [b.block("resid_post", ops.add, [x, wrote])]  # [n_tokens, d_model]
+        stream = [b.block("resid_post", ops.add, [x, wrote_by(layer, 2, read)])]
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
@@ -142,8 +154,24 @@ def run(
         pool(g, x, present or padding(g, len(ids)))
         return
     if spec.gives == "next word":
-        x = times(g, "logits.read", x, "logits", spec.logit_scale)  # [n_tokens, d_model]
+        x = parts.times(g, "logits.read", x, "logits", spec.logit_scale)  # [n_tokens, d_model]
     parts.unembed(g, x, W_E, spec.logit_cap, spec.word_bias)
+
+
+def embedded(g: Forward, ids: Sequence[int], norm: parts.Norm) -> tuple[Block, list[Block]]:
+    """The embedding, and what begins the stream: vectors of tokens, and of positions if the model
+    has a table of them, each [n_tokens, d_model]."""
+    spec = g.spec_as(LlamaSpec)
+    name = "embed" if spec.embed_scale == 1 else "embed.word"
+    W_E, word = parts.embed(g, ids, name)  # word: [n_tokens, d_model]
+    factor = "sqrt_d_model" if spec.embed_scale == sqrt(spec.d_model) else "multiplier"
+    stream = [parts.times(g, "embed", word, "embed", spec.embed_scale, factor)]
+    if spec.embed_norm:
+        stream = [norm(g.at("ln_embed"), stream[0], spec.norm_eps)]  # [n_tokens, d_model]
+    if spec.position == "learned":
+        W_pos = g.weight("W_pos", "n_ctx", "d_model")
+        stream.append(g.block("pos_embed", ops.embed, parts.positions(g, len(ids)), W_pos))
+    return W_E, stream
 
 
 def padding(g: Forward, n_tokens: int) -> Block:
@@ -232,13 +260,6 @@ def mlp(b: Forward, x: Block) -> Block:
     return parts.mlp(b, x, spec.mlp_bias, spec.gated)
 
 
-def times(
-    g: Forward, name: str, x: Block, path: str, by: float, factor: str = "multiplier"
-) -> Block:
-    """x times a constant, in a block under `path`; x itself if the constant is 1."""
-    return x if by == 1 else g.block(name, ops.stretch, x, g.at(path).input(factor, by))
-
-
 def usual(
     c: Config,
     d_head: int = 0,
@@ -320,6 +341,12 @@ def granite(c: Config, spec: LlamaSpec) -> LlamaSpec:
         write_scale=c.get("residual_multiplier", float, 1.0),
         logit_scale=1 / c.get("logits_scaling", float, 1.0),
     )
+
+
+def with_mlps(dense: Iterable[int], n_layers: int) -> tuple[tuple[str, ...], ...]:
+    """Layers of attention and experts; some have one MLP in place of experts."""
+    dense = set(dense)
+    return tuple((ATTENDS, MLP if n in dense else WRITES) for n in range(n_layers))
 
 
 def alternating(c: Config, n_layers: int, window: int | None, every: int) -> tuple[int | None, ...]:

@@ -14,7 +14,6 @@ from cellformer.engine.models.architectures.llama import (
     EPS,
     LlamaSpec,
     Turn,
-    mlp,
     of_heads,
     run,
     usual,
@@ -52,7 +51,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         position = q.input("positions", np.arange(len(ids)).reshape(-1, 1), ("token", ""))
         beta, trained = q.input("beta", spec.beta), q.input("trained", spec.trained)
         q.block("growth", ops.growth, position, beta, trained)  # [n_tokens, 1]
-    run(g, ids, parts.rms_norm, attention, mlp)
+    run(g, ids, attend=attention)
 
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:

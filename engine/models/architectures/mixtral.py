@@ -14,6 +14,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.architectures.llama import (
+    WRITES,
     LlamaSpec,
     around_mlp,
     everywhere,
@@ -41,6 +42,12 @@ class MoeSpec(LlamaSpec):
     shares_of_chosen: bool = True  # the chosen experts' shares sum to 1; else those of all do
     router_bias: bool = False
     d_shared: int = 0  # of an expert that works at every token, beside the others; 0: none
+    shared_bias: bool = False  # of that expert
+
+    @property
+    def writes(self) -> bool:
+        """Whether a layer has experts."""
+        return any(WRITES in self.sublayers(n) for n in range(self.n_layers))
 
     @property
     def sizes_of_experts(self) -> tuple[int, int, int]:
@@ -54,7 +61,7 @@ class MoeSpec(LlamaSpec):
                 f"n_layers = {self.n_layers} and n_experts = {self.n_experts}: "
                 f"no model has more than {MAX_EXPERTS:,} experts"
             )
-        if len(self.dense) < self.n_layers and not 1 <= self.n_chosen <= self.n_experts:
+        if self.writes and not 1 <= self.n_chosen <= self.n_experts:
             raise InputError(
                 f"the model cannot choose {self.n_chosen} of {self.n_experts} experts for a "
                 "token; check num_experts_per_tok"
@@ -96,24 +103,29 @@ def experts(
     else:
         score = parts.linear(s, "score", x, "share", ("d_model", ""), bias=False)  # [n_tokens, 1]
         own = s.block("share", ops.logistic, score)  # [n_tokens, 1]
-    post, W_out, result = expert(s, x, "d_shared", own, 0, switch)
-    result = result or s.block("result", ops.linear, post, W_out)  # [n_tokens, d_model]
+    post, W_out, result = expert(s, x, "d_shared", own, 0, switch, spec.shared_bias)
+    b_out = s.weight("b_out", "d_model") if spec.shared_bias and not result else None
+    result = result or s.block("result", ops.linear, post, W_out, b_out)  # [n_tokens, d_model]
     return b.block("mlp_out", ops.add, [chosen, result])
 
 
-def expert(e: Forward, x: Block, d: str, share: Block, n: int, of_all: Block) -> Head:
-    """A gated MLP of `d` hidden cells, times column n of the shares."""
-    gate = parts.linear(e, "gate", x, "gate", ("d_model", d), bias=False)  # [n_tokens, d]
-    pre = parts.linear(e, "pre", x, "in", ("d_model", d), bias=False)  # [n_tokens, d]
-    opened = e.block("act", getattr(ops, e.spec.activation), gate)  # [n_tokens, d]
+def expert(
+    e: Forward, x: Block, d: str, share: Block, n: int, of_all: Block, bias: bool = False
+) -> Head:
+    """An MLP of `d` hidden cells, gated if the spec says so, times column n of the shares."""
+    gated, axes = e.spec_as(MoeSpec).gated, ("d_model", d)
+    gate = parts.linear(e, "gate", x, "gate", axes, bias) if gated else None  # [n_tokens, d]
+    pre = parts.linear(e, "pre", x, "in", axes, bias)  # [n_tokens, d]
+    opened = e.block("act", getattr(ops, e.spec.activation), gate or pre)  # [n_tokens, d]
+    values = pre if gated else None
     W_out = e.weight("W_out", d, "d_model")
     on = e.block("on", ops.in_effect, e.input("switch", 1.0), of_all)  # [1, 1]
     if not e.readout.by_head:
-        post = e.block("post", ops.gated_share, opened, pre, share, on, nth=n)
+        post = e.block("post", ops.gated_share, opened, share, values, on, nth=n)
         return Head(post, W_out, None)
-    post = e.block("post", ops.gated_share, opened, pre, share, nth=n)  # [n_tokens, d]
-    off = parts.stand_in(e, on)
-    return Head(post, W_out, e.block("result", ops.switched_linear, post, W_out, on, off))
+    post = e.block("post", ops.gated_share, opened, share, values, nth=n)  # [n_tokens, d]
+    off, b_out = parts.stand_in(e, on), e.weight("b_out", "d_model") if bias else None
+    return Head(post, W_out, e.block("result", ops.switched_linear, post, W_out, on, off, b_out))
 
 
 forward = partial(run, write=experts)

@@ -5,7 +5,7 @@ from functools import partial
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models.architectures import llama, olmo2
 from cellformer.engine.models.architectures.kin import SILU, Kin, of
-from cellformer.engine.models.architectures.llama import EPS, around_mlp, usual
+from cellformer.engine.models.architectures.llama import EPS, around_mlp, usual, with_mlps
 from cellformer.engine.models.architectures.mixtral import NEW, MoeSpec, experts, forward, newer
 from cellformer.engine.models.foreign import (
     GATED,
@@ -15,6 +15,7 @@ from cellformer.engine.models.foreign import (
     Pieces,
     apart,
     linear,
+    mapped,
     stacked,
 )
 
@@ -37,7 +38,7 @@ def of_qwen(c: Config) -> MoeSpec:
         n_chosen=c.get("num_experts_per_tok", int, 8 if third else 4),
         d_expert=c.get("moe_intermediate_size", int, 768 if third else 1408),
         shares_of_chosen=c.get("norm_topk_prob", bool, False),
-        dense=dense(c, n_experts, spec.n_layers),
+        layers=with_mlps(dense(c, n_experts, spec.n_layers), spec.n_layers),
         d_shared=0 if third else c.get("shared_expert_intermediate_size", int, 5632),
     )
 
@@ -89,6 +90,13 @@ def granitemoe_pieces(spec: MoeSpec) -> Pieces:
         both, out = f"{f}.input_linear.weight", f"{f}.output_linear.weight"
         yield from stacked(m, both, out, *spec.sizes_of_experts, stack=spec.n_experts)
         yield from apart(m, f, spec.n_experts, OLDER)
+
+
+def of_shared(ours: str, theirs: str, spec: MoeSpec) -> Pieces:
+    """Granite's expert for every token: one tensor holds its gate and its input."""
+    for n, which in enumerate(("gate", "in")):
+        yield from mapped(ours, which, f"{theirs}.input_linear", n, spec.d_shared)
+    yield f"{ours}.W_out", Piece(f"{theirs}.output_linear.weight", transposed=True)
 
 
 def of_olmoe(c: Config) -> MoeSpec:

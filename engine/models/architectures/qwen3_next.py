@@ -7,6 +7,7 @@ but what each token wrote, and how much of it a later one reads: the same sums, 
 (section 3.3), in the order in which attention has them.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
@@ -16,7 +17,17 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts, rope
 from cellformer.engine.models.architectures import llama
-from cellformer.engine.models.architectures.llama import EPS, Turn, of_heads, run, usual
+from cellformer.engine.models.architectures.llama import (
+    ATTENDS,
+    EPS,
+    MLP,
+    REMEMBERS,
+    WRITES,
+    Turn,
+    of_heads,
+    run,
+    usual,
+)
 from cellformer.engine.models.architectures.mixtral import MoeSpec, experts
 from cellformer.engine.models.architectures.moe_kin import dense, of_experts
 from cellformer.engine.models.foreign import (
@@ -62,7 +73,7 @@ OWN_DEFAULTS = {  # of the reference's classes, where a config says nothing
 
 @dataclass(frozen=True, repr=False)
 class DeltaSpec(MoeSpec):
-    """MoeSpec with the sizes of linear attention; the layers in `still` have it."""
+    """MoeSpec with the sizes of linear attention."""
 
     n_key_heads: int = 1  # of queries and keys; each serves some heads
     n_value_heads: int = 1
@@ -83,19 +94,11 @@ class DeltaSpec(MoeSpec):
             )
 
 
-def attend(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
-    """The output of attention of either kind; only attention by scores rotates: [n_tokens,
-    d_model]."""
-    return attention(b, x, turn) if turn else linear_attention(b, x)
-
-
-forward = partial(run, norm=parts.rms_norm_above_one, attend=attend, write=experts)
-
-
-def attention(b: Forward, x: Block, turn: Turn) -> Block:
+def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:
     """Attention by scores, with normed queries and keys; a gate for each number of a head's
     output."""
     spec, attn = b.spec, b.at("attn")
+    assert turn
     gains = {which: attn.weight(f"{which}_norm", "d_head") for which in "qk"}
 
     def ready(h: Forward, which: str, y: Block) -> Block:
@@ -140,6 +143,11 @@ def linear_attention(b: Forward, x: Block) -> Block:
         z = h.block("z", ops.gated, opening, z)  # [n_tokens, d_value]
         heads.append(parts.write_head(h, z, switch, on))
     return parts.write_heads(b, heads, bias=False)
+
+
+forward = partial(
+    run, norm=parts.rms_norm_above_one, attend=attention, memory=linear_attention, write=experts
+)
 
 
 def of_length_one(qk: Forward, which: str, x: Block) -> Block:
@@ -195,8 +203,7 @@ def read_config(c: Config) -> ModelSpec:
         spec,
         norm_eps=c.get(EPS, float, 1e-6),
         qk_norm=True,
-        still=linear_layers(c, spec.n_layers),
-        dense=tuple(range(spec.n_layers)) if kind == DENSE else plain_mlps,
+        layers=layers(c, range(spec.n_layers) if kind == DENSE else plain_mlps, spec.n_layers),
         n_key_heads=c.get("linear_num_key_heads", int, 16),
         n_value_heads=c.get("linear_num_value_heads", int),
         d_key=c.get("linear_key_head_dim", int, 128),
@@ -218,13 +225,17 @@ def sizes_of_experts(c: Config, kind: str, n_experts: int) -> dict[str, int | bo
     }
 
 
-def linear_layers(c: Config, n_layers: int) -> tuple[int, ...]:
-    """The layers with linear attention: listed in `layer_types`, or all except every n-th."""
+def layers(c: Config, plain: Container[int], n_layers: int) -> tuple[tuple[str, ...], ...]:
+    """The sublayers of each layer, some with plain MLPs. Layers with linear attention are listed
+    in `layer_types`, or are all except every n-th."""
     kinds, every = c.windowed(n_layers, LINEAR), c.get("full_attention_interval", int, 4)
     if every < 1:
         raise InputError(f"{c.path}: full_attention_interval is {every}; it must be at least 1")
     linear = kinds or [(n + 1) % every > 0 for n in range(n_layers)]
-    return tuple(n for n in range(n_layers) if linear[n])
+    return tuple(
+        (REMEMBERS if linear[n] else ATTENDS, MLP if n in plain else WRITES)
+        for n in range(n_layers)
+    )
 
 
 def pieces(spec: DeltaSpec) -> Pieces:
@@ -234,7 +245,7 @@ def pieces(spec: DeltaSpec) -> Pieces:
         b, f = f"blocks.{layer}", f"model.layers.{layer}"
         for ours, theirs in llama.BEFORE.items():
             yield from norm(f"{b}.{ours}", f"{f}.{theirs}")
-        if layer in spec.still:
+        if REMEMBERS in spec.sublayers(layer):
             yield from of_linear_attention(f"{b}.attn", f"{f}.linear_attn", spec)
         else:
             yield from of_attention(f"{b}.attn", f"{f}.self_attn", spec)

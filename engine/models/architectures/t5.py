@@ -2,7 +2,7 @@
 2023): the two stacks of Vaswani et al. 2017, fig. 1.
 
 RMSNorm comes before each sublayer; instead of positions, a bias of scores by distance; scores are
-divided by no root. In umT5 each layer has its own biases. `two_stacks` has what it shares with BART.
+divided by no root. In umT5 each layer has its own biases. `two_stacks` has what BART has, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,6 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.name import ENCODER
 from cellformer.engine.models import distance, ops, parts, two_stacks
-from cellformer.engine.models.architectures.llama import times
 from cellformer.engine.models.distance import Buckets
 from cellformer.engine.models.foreign import (
     ACTIVATIONS,
@@ -69,7 +68,7 @@ def decoder(g: Forward, x: Block, source: Block, present: Block, W_E: Block) -> 
     x = two_stacks.layers(g, [x], parts.rms_norm, mlp, present, source, biases)
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     scale = spec.d_model**-0.5 if spec.scales_output else 1.0
-    parts.unembed(g, times(g, "logits.read", x, "logits", scale), W_E)
+    parts.unembed(g, parts.times(g, "logits.read", x, "logits", scale), W_E)
 
 
 def biases_of(
