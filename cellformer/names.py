@@ -448,7 +448,7 @@ def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[i
     The default is the begin-of-text token, or an encoder's mask.
     """
     if prompt is not None:
-        return model.vocabulary.encode(prompt, special)
+        return model.reader.encode(prompt, special)
     if model.spec.gives != "next word" and not isinstance(model.vocabulary, IdsOnly):
         mask = mask_of(model.vocabulary) if model.spec.gives == "masked word" else None
         text = "" if mask is None else model.vocabulary.texts[mask]

@@ -363,8 +363,8 @@ def continued(model: Model, loaded: names.Loaded, n_tokens: int | None) -> Graph
 
 def _spelt(model: Model, ids: Sequence[int]) -> str:
     """A prompt as text; an encoder's with its mask."""
-    found = encoding.text_of(model.vocabulary, ids) if model.spec.gives != "next word" else None
-    return found[0] if found else model.vocabulary.decode(ids)
+    found = encoding.text_of(model.reader, ids) if model.spec.gives != "next word" else None
+    return found[0] if found else model.reader.decode(ids)
 
 
 def _averaged(loaded: names.Loaded) -> Model:

@@ -50,6 +50,7 @@ PARTS = (  # of a checkpoint, by their names
     "tokenizer.model",
     "*.spm",
     "vocab.*",
+    "target_vocab.json",
     "merges.txt",
     "words.json",
     "characters.json",

@@ -95,9 +95,9 @@ def follow(g: Forward, passage: Passage, model: Model) -> None:
 def follow_source(g: Forward, passage: Passage, model: Model) -> None:
     """Make the source sentence of an encoder-decoder follow what is typed, as `follow` does."""
     at, ids = g.at(ENCODER), list(model.source)
-    found = text_of(model.vocabulary, ids)
+    found = text_of(model.reader, ids)
     room = prompt.room(found[0] if found else "", passage)
-    _follow(at, ids, found, model.vocabulary, passage.n_source, room)
+    _follow(at, ids, found, model.reader, passage.n_source, room)
     places = [*ids, *[EMPTY] * (passage.n_source - len(ids))]
     at.input("built", np.reshape(places, (-1, 1)), (SOURCE, ""), "table")
 

@@ -58,6 +58,7 @@ class Forward(Graph):
         self.readout = readout
         self.source: Sequence[int] = (0,)  # the ids that the encoder of two stacks reads
         self.vocabulary: Tokenizer | None = None  # of what it reads,
+        self.reader: Tokenizer | None = None  # of a source sentence,
         self.outputs: Tokenizer | None = None  # and of the words that get a logit
         self._owner = ("", "")  # a prefix, and that of the weights which stand for its own
 
@@ -90,10 +91,13 @@ class Forward(Graph):
             return [readable(text) for text in self.outputs.texts]
         if axis == "vocab":
             return shown((self.outputs if side else self.vocabulary).texts)
+        reader = (axis in (SOURCE, "vocab_source") and self.reader) or self.vocabulary
+        if axis == "vocab_source":
+            return shown(reader.texts)
         tokens = {"token": "tokens", SOURCE: f"{ENCODER}.tokens"}.get(axis, "")
         if tokens not in self.blocks:
             return ()
-        texts = shown(self.vocabulary.texts)
+        texts = shown(reader.texts)
         return [f"{t} {texts[int(i)]}" for t, i in enumerate(values[tokens][:, 0])]
 
 

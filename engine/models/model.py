@@ -25,7 +25,7 @@ from cellformer.engine.models.forward import (
     weight_shapes,
 )
 from cellformer.engine.models.spec import CLASSES, ModelSpec, TwoStackSpec
-from cellformer.engine.text.tokenizer import Tokenizer, mask_of, show
+from cellformer.engine.text.tokenizer import IdsOnly, Tokenizer, mask_of, reader_of, show
 
 SIZES = ("d_vocab", "n_ctx", "n_layers", "n_heads", "d_model", "d_head", "d_mlp")
 
@@ -126,12 +126,13 @@ class Model:
         """The graph of a forward pass over token ids, or over a text. An encoder-decoder reads the
         text with its encoder. Raises InputError for invalid ids."""
         if isinstance(ids, str):
-            ids = self.vocabulary.encode(ids)
+            ids = self.reader.encode(ids)
             if isinstance(self.spec, TwoStackSpec):
                 return self.reading(ids).graph([self.spec.start], readout)
         self.check_ids(ids)
         graph = Forward(self.spec, self.weights, readout)
         graph.source = self.source
+        graph.reader = self.reader
         graph.vocabulary, graph.outputs = self.vocabulary, self.outputs or self.vocabulary
         self.architecture(graph, ids)
         if "position" in graph.blocks:
@@ -150,8 +151,15 @@ class Model:
         decoder's tokens. Raises InputError for invalid ids."""
         if not isinstance(self.spec, TwoStackSpec):
             raise InputError(f"a {self.kind} model has one stack, so it reads no source sentence")
-        self._check_tokens(ids, self.spec.n_source)
+        self._check_tokens(ids, self.spec.n_source, self.spec.size("vocab_source"))
         return replace(self, source=tuple(ids))
+
+    @property
+    def reader(self) -> Tokenizer:
+        """The tokenizer of a text that is typed: a translator's source may have its own words."""
+        if isinstance(self.spec, TwoStackSpec) and isinstance(self.vocabulary, IdsOnly):
+            return replace(self.vocabulary, n=self.spec.size("vocab_source"))
+        return reader_of(self.vocabulary)
 
     def check_one_stack(self, what: str) -> None:
         """Raise InputError for an encoder-decoder; `what` needs a model that continues the
@@ -193,10 +201,10 @@ class Model:
 
     def check_ids(self, ids: Sequence[int]) -> None:
         """Raise InputError for no ids, too many, or one out of range."""
-        self._check_tokens(ids, self.spec.n_ctx)
+        self._check_tokens(ids, self.spec.n_ctx, self.spec.d_vocab)
 
-    def _check_tokens(self, ids: Sequence[int], n_ctx: int) -> None:
-        """The same for a context of `n_ctx` tokens."""
+    def _check_tokens(self, ids: Sequence[int], n_ctx: int, n_words: int) -> None:
+        """The same for a context of `n_ctx` tokens, among `n_words`."""
         if not len(ids):
             raise InputError("the prompt is empty; give at least one token")
         if self.spec.reads == "image" and len(ids) != self.spec.n_ctx:
@@ -219,8 +227,6 @@ class Model:
                 "gives this token no position; leave it out"
             )
         for i in ids:
-            if not 0 <= i < self.spec.d_vocab:
+            if not 0 <= i < n_words:
                 what = "token id" if self.spec.reads == "text" else "pixel"
-                raise InputError(
-                    f"{what} {i} is out of range; {what}s run from 0 to {self.spec.d_vocab - 1}"
-                )
+                raise InputError(f"{what} {i} is out of range; {what}s run from 0 to {n_words - 1}")

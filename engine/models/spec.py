@@ -188,6 +188,7 @@ class TwoStackSpec(ModelSpec):
     the decoder's, and the encoder's are added."""
 
     start: int = 0  # the id that every answer begins with
+    d_vocab_source: int | None = None  # words of the source's own vocabulary; None: the answer's
     n_source: int = 1  # the longest source sentence, in tokens
     n_encoder_layers: int = 0
     n_encoder_heads: int = 0

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from cellformer.engine.text.marian import Marian
 from cellformer.engine.text.subwords import Library, byte_alphabet, decoder_steps
 from cellformer.engine.text.tokenizer import BYTE, Characters, Tokenizer, WordList
 
@@ -56,7 +57,17 @@ def read(tokenizer: Tokenizer) -> Decoding | None:
         return Decoding(list(tokenizer.words), list(tokenizer.words))
     if isinstance(tokenizer, WordList):
         return Decoding([f" {word}" for word in tokenizer.words], list(tokenizer.words))
+    if isinstance(tokenizer, Marian):
+        return _of_marian(tokenizer)
     return _of_library(tokenizer) if isinstance(tokenizer, Library) else None
+
+
+def _of_marian(tokenizer: Marian) -> Decoding:
+    """Texts without special tokens; spaces at the beginning are left out."""
+    special = {tokenizer.ids[token] for token in tokenizer.special.values()}
+    texts = ["" if i in special else text for i, text in enumerate(tokenizer.texts)]
+    odd = {i: nothing(i) for i, text in enumerate(texts) if not text.strip(" ")}
+    return Decoding(texts, [text.lstrip(" ") for text in texts], odd)
 
 
 def _of_library(tokenizer: Library) -> Decoding | None:

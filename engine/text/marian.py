@@ -1,5 +1,6 @@
 """Marian's tokenizer: source.spm cuts a text into pieces, vocab.json numbers them for both
-languages, and </s> ends the text.
+languages, and </s> ends the text. Where languages have vocabularies of their own,
+target_vocab.json numbers the answer's.
 
 As transformers' `MarianTokenizer`, which leaves quotes and dashes as they are unless the library
 sacremoses is there.
@@ -12,20 +13,20 @@ from functools import cached_property
 from pathlib import Path
 
 from cellformer.engine.cells.errors import InputError
-from cellformer.engine.cells.fields import content_of, json_object
+from cellformer.engine.cells.fields import Fields, content_of, json_object
 from cellformer.engine.cells.files import read_json
 from cellformer.engine.text import sentencepiece
-from cellformer.engine.text.sentencepiece import UnreadError
 from cellformer.engine.text.subwords import check_known
 from cellformer.engine.text.tokenizers_library import check_pieces
 from cellformer.engine.text.unigram import SPACE, Unigram
 
 SOURCE, PIECES = FILES = ("source.spm", "vocab.json")
+TARGETS, SAID = "target_vocab.json", "tokenizer_config.json"
 SPECIAL = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)  # which an answer is to be in, before a text
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Marian:
     """A tokenizer of Marian's, for an embedding of `n` rows."""
 
@@ -36,6 +37,7 @@ class Marian:
     files: Mapping[str, bytes]  # that it was read from, by name
     begin: int | None = None
     ends: tuple[int, ...] = ()
+    reader: "Marian | None" = None  # of the source language, if it has a vocabulary of its own
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n:,} tokens>"
@@ -78,12 +80,25 @@ class Marian:
 def read(folder: Path, n: int) -> Marian | None:
     """The tokenizer of a checkpoint folder; None if there is none of Marian's.
 
-    Raises InputError for files that are damaged, UnreadError for what is not supported.
+    Raises InputError for files that are damaged, and UnreadError for an unsupported source.spm.
     """
     if not all((folder / name).is_file() for name in FILES):
         return None
     source = sentencepiece.unigram(folder / SOURCE)
-    path = folder / PIECES
+    said = json_object(folder / "special_tokens_map.json") | json_object(folder / SAID)
+    special = {role: content_of(said.get(role)) or token for role, token in SPECIAL.items()}
+    names = [*FILES, "target.spm", *((TARGETS, SAID) if said.get("separate_vocabs") else ())]
+    files = {name: (folder / name).read_bytes() for name in names if (folder / name).is_file()}
+    if not said.get("separate_vocabs"):
+        return Marian(source, numbered(folder / PIECES, special, n), special, n, files)
+    n_read = Fields(folder / "config.json").get("vocab_size", int)
+    reader = Marian(source, numbered(folder / PIECES, special, n_read), special, n_read, {})
+    own = numbered(folder / TARGETS, special, n)
+    return Marian(source, own, special, n, files, reader=reader)
+
+
+def numbered(path: Path, special: Mapping[str, str], n: int) -> dict[str, int]:
+    """The ids of pieces in a file, all below `n`. Raises InputError."""
     ids = read_json(path)
     if not isinstance(ids, dict):
         raise InputError(f"{path} does not contain tokens with their ids; download the file again")
@@ -93,18 +108,10 @@ def read(folder: Path, n: int) -> Marian | None:
         raise InputError(
             f"{path}: {beyond!r} has id {ids[beyond]}, but the model has only {n} rows"
         )
-    said = json_object(folder / "special_tokens_map.json")
-    said |= json_object(folder / "tokenizer_config.json")
-    special = {role: content_of(said.get(role)) or token for role, token in SPECIAL.items()}
     for token in special.values():
         if token not in ids:
             raise InputError(f"{path} lacks the special token {token!r}; download the file again")
-    if said.get("separate_vocabs"):
-        raise UnreadError(
-            f"{path} covers only the source language; cellformer needs one list for both languages"
-        )
-    kept = [name for name in (*FILES, "target.spm") if (folder / name).is_file()]
-    return Marian(source, ids, special, n, {name: (folder / name).read_bytes() for name in kept})
+    return ids
 
 
 def save(tokenizer: Marian, folder: Path) -> None:

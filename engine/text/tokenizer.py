@@ -170,6 +170,12 @@ class IdsOnly:
         return " ".join(map(str, ids))
 
 
+def reader_of(tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer of the sentence that is read: another one if the languages of a translator
+    have vocabularies of their own."""
+    return (tokenizer.reader if isinstance(tokenizer, Marian) else None) or tokenizer
+
+
 def mask_of(tokenizer: Tokenizer) -> int | None:
     """The id of the mask token, if there is one."""
     return next((tokenizer.texts.index(text) for text in MASKS if text in tokenizer.texts), None)

@@ -40,6 +40,27 @@ class CharacterMap:
         length, place = found
         return length, self.texts[place : self.texts.index(0, place)].decode()
 
+    @property
+    def data(self) -> bytes:
+        """The map as a file holds it."""
+        units = np.array(self.units, "<u4").tobytes()
+        return len(units).to_bytes(4, "little") + units + self.texts
+
+    @property
+    def followers(self) -> frozenset[str]:
+        """The characters that are replaced together with those before them."""
+        units, every, found = np.array(self.units, np.int64), np.arange(1, 256), set[str]()
+        waiting = [(_children(self.units[0]), b"")]
+        while waiting:
+            at, key = waiting.pop()
+            places = (at ^ every)[(at ^ every) < len(units)]
+            for place in places[(units[places] & (1 << 31 | 0xFF)) == (at ^ places)].tolist():
+                longer = key + bytes([at ^ place])
+                if self.units[place] >> 8 & 1:
+                    found.update(longer.decode(errors="ignore")[1:])
+                waiting.append((place ^ _children(self.units[place]), longer))
+        return frozenset(found)
+
 
 def _children(unit: int) -> int:
     """The distance from a unit to its children."""

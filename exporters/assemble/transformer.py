@@ -115,7 +115,7 @@ def _blocks(
     views = _views(graph, model, passage, plan) if plan.explains else Views()
     for each in asked:
         each.ends(graph, passage)
-    labels = {"vocab": shown(model.vocabulary.texts)}
+    labels = {"vocab": shown(model.vocabulary.texts), "vocab_source": shown(model.reader.texts)}
     if model.outputs:
         labels["vocab_out"] = tuple(map(readable, model.outputs.texts))
     _follow_what_is_typed(graph, model, passage, plan)

@@ -76,7 +76,7 @@ def build(
 def _suggestions(model: Model, passage: Passage, plan: Plan) -> list[Suggestion]:
     """Three edits: the source sentence, the temperature, and the last layer's cross attention
     off."""
-    spelt = encoding.text_of(model.vocabulary, model.source) is not None
+    spelt = encoding.text_of(model.reader, model.source) is not None
     source = Suggestion(
         TYPE if spelt else TYPE_ID,
         (f"{ENCODER}.{'sentence' if spelt else 'tokens'}", 0, 0),

@@ -383,8 +383,8 @@ OF_STATE = {  # what an optimizer keeps of a weight's gradients, by the first wo
     "m": "running mean of the gradient, from earlier steps",
     "v": "running mean of the squared gradient, from earlier steps",
 }
-AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "words"}
-AXES |= {"source": "source tokens"}
+AXES = {"token": "tokens", "token_b": "tokens", "source": "source tokens"}
+AXES |= dict.fromkeys(("vocab", "vocab_out", "vocab_source"), "words")
 AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
 
 

@@ -80,7 +80,7 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
         _yellow(ws, top + 1, "sentence", f"{prefix}sentence")
         _message(book, ws, top + 2, prefix)
     elif book.plan.answers and not prefix:
-        ws.sheet.put(top + 1, 0, tokenizing.refusal(book.model.vocabulary), "note")
+        ws.sheet.put(top + 1, 0, tokenizing.refusal(book.model.reader), "note")
     elif not book.live:
         ws.sheet.put(top + 2, PROMPT_COL, NO_TEXT, "note")
 

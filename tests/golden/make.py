@@ -186,6 +186,7 @@ MARIAN = BART | {
     "decoder_start_token_id": 16, "pad_token_id": 16, "activation_function": "swish",
     "scale_embedding": True, "eos_token_id": 0, "forced_eos_token_id": 0,
 }  # fmt: skip
+TWO_VOCABULARIES = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 19}
 M2M = BART | {"scale_embedding": True, "decoder_attention_heads": 1}
 PEGASUS = BART | {"scale_embedding": True, "decoder_start_token_id": 0}
 MBART = BART | {"encoder_attention_heads": 1, "scale_embedding": True}
@@ -407,6 +408,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         lambda: t.BlenderbotForConditionalGeneration(t.BlenderbotConfig(**BART)),
     ),
     "marian": (132, lambda: t.MarianMTModel(t.MarianConfig(**MARIAN))),
+    "marian-two": (142, lambda: t.MarianMTModel(t.MarianConfig(**MARIAN | TWO_VOCABULARIES))),
     "m2m_100": (133, lambda: t.M2M100ForConditionalGeneration(t.M2M100Config(**M2M))),
     "mamba": (90, lambda: t.MambaForCausalLM(t.MambaConfig(**MAMBA))),
     "qwen3_next": (116, lambda: t.Qwen3NextForCausalLM(t.Qwen3NextConfig(**QWEN_NEXT))),

@@ -1265,7 +1265,11 @@ def blenderbot(rng: np.random.Generator) -> Network:
 
 
 def marian(rng: np.random.Generator) -> Network:
-    return t.MarianMTModel(t.MarianConfig(**bart_sizes(rng)))
+    values = bart_sizes(rng)
+    if rng.integers(2):  # a vocabulary for each language
+        values |= {"share_encoder_decoder_embeddings": False}
+        values["decoder_vocab_size"] = values["vocab_size"] + int(rng.integers(0, 4))
+    return t.MarianMTModel(t.MarianConfig(**values))
 
 
 def pegasus(rng: np.random.Generator) -> Network:

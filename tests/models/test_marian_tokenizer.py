@@ -9,12 +9,12 @@ import pytest
 from conftest import GOLDEN, cli, script, told
 
 from cellformer import names
-from cellformer.engine import InputError
+from cellformer.engine import Evaluator, Graph, InputError
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.generate import generate
 from cellformer.engine.text.marian import Marian
 from cellformer.engine.text.tokenizer import IdsOnly, load_tokenizer, save_tokenizer
-from cellformer.engine.text.tokenizing import refusal
+from cellformer.engine.text.tokenizing import add, refusal
 from cellformer.engine.text.unigram import CharacterMap, Unigram
 
 FOLDER = GOLDEN / "tokenizers" / "marian"
@@ -39,8 +39,29 @@ def test_a_map_that_ends_within_a_character_leaves_a_sign() -> None:
     assert Unigram({"e": -1.0}, found).normalized("é") == "▁e\ufffd"
 
 
-def test_it_has_no_formulas() -> None:
-    assert refusal(load_tokenizer(FOLDER, N)).startswith("Marian's tokenizer has no formulas")
+@pytest.mark.slow
+def test_ids_in_cells_equal_transformers_or_a_message_says_why_not() -> None:
+    tokenizer, graph, n_equal = load_tokenizer(FOLDER, N), Graph(None, None), 0
+    assert not refusal(tokenizer)
+    add(graph, tokenizer, "", 70, 70)
+    live = Evaluator(graph)
+    for text, ids in EXPECTED["encoded"]:
+        live.set("sentence", 0, 0, text)
+        found = [int(i) for i in live["tokenizer.ids"][:, 0] if i >= 0]
+        if live["tokenizer.n_ids"][0, 0]:
+            assert found == ids[:70], text
+            n_equal += 1
+        else:
+            assert live["tokenizer.message"][0, 0] and (not found or text == ""), text
+    assert n_equal > 0.6 * len(EXPECTED["encoded"])
+
+
+@pytest.mark.parametrize("text", ["text >>fr<< y", ">>xx<< hello", "two >> one"])
+def test_a_language_within_a_text_is_refused_in_cells(text: str) -> None:
+    graph = Graph(None, None)
+    add(graph, load_tokenizer(FOLDER, N), text, 30, 30)
+    assert "a language" in graph.values["tokenizer.message"][0, 0]
+    assert not graph.values["tokenizer.n_ids"][0, 0]
 
 
 def test_texts_equal_transformers() -> None:
@@ -126,11 +147,11 @@ def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
 
-def test_another_language_list_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_vocabulary_that_is_not_in_the_file_is_one_line(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(GOLDEN / "marian", tmp_path / "m"))
     values = json.loads((folder / "config.json").read_text())
     changed = values | {"share_encoder_decoder_embeddings": False}
     (folder / "config.json").write_text(json.dumps(changed))
     done = cli("run", folder, "--ids", "3")
-    assert done.code == 2 and "share_encoder_decoder_embeddings" in done.err
+    assert done.code == 2 and "encoder.embed_tokens.weight is missing" in done.err
     assert done.err.count("\n") == 1

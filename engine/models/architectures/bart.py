@@ -62,7 +62,8 @@ def encoder(g: Forward, W_E: Block) -> tuple[Block, Block]:
     ids, g = g.source, two_stacks.of_encoder(g)
     spec = g.spec_as(BartSpec)
     tokens, present = two_stacks.source(g, ids)  # each [n_source, 1]
-    W_E = W_E if spec.tied else g.weight("W_E", "vocab", "d_model")
+    if not spec.tied or spec.d_vocab_source:
+        W_E = g.weight("W_E", "vocab_source" if spec.d_vocab_source else "vocab", "d_model")
     stream = embed(g, g.block(word(spec), ops.embed, tokens, W_E), SOURCE)  # [n_source, d_model]
     x = two_stacks.layers(g, stream, parts.layer_norm, mlp, present)  # [n_source, d_model]
     return final(g, x), present
@@ -195,14 +196,17 @@ def as_held(spec: BartSpec, names: Container[str]) -> BartSpec:
 def pieces(spec: BartSpec) -> Pieces:
     """Matrices are [out, in]; both stacks and the unembedding share one table of words, or each has
     its own."""
+    names: tuple[str, ...]
     shared, own = "model.shared.weight", "model.{}.embed_tokens.weight"
-    if spec.tied:  # the first of its names that a file has
+    if spec.tied and not spec.d_vocab_source:  # the first of its names that a file has
         names = (shared, own.format("decoder"), own.format("encoder"), "lm_head.weight", shared)
         yield from (("W_E", Piece(name)) for name in names)
     else:
-        yield from (("W_E", Piece(name)) for name in (own.format("decoder"), shared))
+        either = () if spec.d_vocab_source else (shared,)
+        names = own.format("decoder"), *(("lm_head.weight",) if spec.tied else ()), *either
+        yield from (("W_E", Piece(name)) for name in names)
         words = f"{ENCODER}.W_E"
-        yield from ((words, Piece(name)) for name in (own.format("encoder"), shared))
+        yield from ((words, Piece(name)) for name in (own.format("encoder"), *either))
     yield "W_U", Piece("lm_head.weight", transposed=True)
     yield "b_U", Piece(LOGITS_BIAS, row=True)
     stacks = (f"{ENCODER}.", "model.encoder", spec.encoder), ("", "model.decoder", spec)

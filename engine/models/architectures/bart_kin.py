@@ -30,20 +30,25 @@ def with_tables(spec: BartSpec, held: Mapping[str, TensorEntry]) -> BartSpec:
 
 
 def of_marian(c: Config) -> BartSpec:
+    n_read: int | None = None  # words of the source's own vocabulary
     translates = c.get("model_type", str, "marian") == "marian"
     if translates:
         c.assume(vocab_size=58101, decoder_start_token_id=58100)
-        words = c.get("vocab_size", int)
-        c.refuse(
-            "share_encoder_decoder_embeddings", True, "both stacks must have the same vocabulary"
-        )
-        c.refuse("decoder_vocab_size", words, "both stacks must have the same vocabulary")
+        n_words = c.get("vocab_size", int)
+        if c.get("share_encoder_decoder_embeddings", bool, True):
+            c.refuse("decoder_vocab_size", n_words, "stacks that share a table share its words")
+        else:
+            n_read = n_words
     c.assume(decoder_start_token_id=0)
     before = {"normalize_before": not translates, "normalize_embedding": False}
     bart.as_computed(c, before | {"static_position_embeddings": True})
-    return BartSpec(
+    spec = BartSpec(
         position="sinusoidal", norm_after=translates, final_norm=not translates, **bart.of_kin(c)
     )
+    if n_read is None:
+        return spec
+    n_words = c.optional("decoder_vocab_size", int, None) or n_read
+    return replace(spec, d_vocab=n_words, d_vocab_source=n_read)
 
 
 def of_m2m(c: Config) -> BartSpec:

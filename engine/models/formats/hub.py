@@ -52,7 +52,7 @@ TOKENIZERS = (  # one of them is there, if any
 )
 WANTED = (  # beside the weights
     *TOKENIZERS,
-    *("source.spm", "target.spm"),
+    *("source.spm", "target.spm", "target_vocab.json"),
     "config.json",
     "generation_config.json",
     "merges.txt",

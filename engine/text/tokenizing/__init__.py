@@ -16,7 +16,7 @@ from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.text.marian import Marian
 from cellformer.engine.text.tokenizer import Characters, Library, Tokenizer, WordList
-from cellformer.engine.text.tokenizing import bpe, lists, unigram, wordpiece
+from cellformer.engine.text.tokenizing import bpe, lists, of_marian, unigram, wordpiece
 from cellformer.engine.text.tokenizing.result import Result
 from cellformer.engine.text.tokenizing.settings import Settings, read
 from cellformer.engine.text.tokenizing.steps import Steps
@@ -47,7 +47,7 @@ def add(
         return lists.add_characters(steps, tokenizer)
     if isinstance(tokenizer, WordList):
         return wordpiece.add_words(steps, tokenizer)
-    assert isinstance(tokenizer, Library)
+    assert isinstance(tokenizer, Library | Marian)
     settings = _settings(tokenizer)
     return KINDS[settings.kind](steps, settings, special)
 
@@ -56,15 +56,13 @@ def refusal(tokenizer: Tokenizer) -> str:
     """Why a tokenizer has no tables in cells, as a sentence; "" if it has."""
     if isinstance(tokenizer, WordList):
         return ""
-    if isinstance(tokenizer, Marian):
-        return "Marian's tokenizer has no formulas, so you type the sentence as token ids"
-    if not isinstance(tokenizer, Library):
+    if not isinstance(tokenizer, Library | Marian):
         return "this model has no tokenizer, so you type the sentence as token ids"
     return _refusal(tokenizer)
 
 
 @lru_cache(maxsize=16)  # of a large vocabulary it takes a while
-def _refusal(tokenizer: Library) -> str:
+def _refusal(tokenizer: Library | Marian) -> str:
     try:
         _settings(tokenizer)
     except InputError as error:
@@ -72,7 +70,9 @@ def _refusal(tokenizer: Library) -> str:
     return ""
 
 
-def _settings(tokenizer: Library) -> Settings:
+def _settings(tokenizer: Library | Marian) -> Settings:
+    if isinstance(tokenizer, Marian):
+        return of_marian.read(tokenizer)
     if tokenizer.inner.get_vocab_size(with_added_tokens=False) > tokenizer.n:
         raise InputError(f"the tokenizer has more pieces than the model has rows ({tokenizer.n})")
     found = read(tokenizer.inner)

@@ -54,6 +54,11 @@ class Settings:
     after: list[int] = field(default_factory=list)
     added: list[str] = field(default_factory=list)  # texts that are one token wherever they stand
     marks: list["Mark"] = field(default_factory=list)  # those of them that are found in a text
+    # Marian: the ids of its pieces, how many marks stand anywhere (others are languages, at the
+    # beginning), and characters without formulas
+    numbers: list[int] = field(default_factory=list)
+    n_anywhere: int = 0
+    apart_from_text: frozenset[str] = frozenset()
 
     @property
     def suffix(self) -> str:

@@ -6,7 +6,7 @@ differs from Python's.
 
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -157,15 +157,16 @@ def normalized(
     alphabet: Iterable[str],
     cut_off: bool = False,
     nothing: int = OTHER,
+    outside: Set[str] = frozenset(),
 ) -> np.ndarray:
     """The character table of a tokenizer that looks characters up after normalizing.
 
     `kind_of` has the kinds of normalized characters that are not OTHER. With `cut_off`, a character
     that gets spaces around it is a word of its own; otherwise characters that become spaces are
     unsupported. `nothing` is the kind of removed characters. A character whose result has none of
-    the `alphabet` stays as it is, since no token has it.
+    the `alphabet` stays as it is, since no token has it. Characters `outside` are unsupported.
     """
-    apart, letters = joining(parts), set(alphabet)
+    apart, letters = joining(parts) | outside, set(alphabet)
     alone, taken_away, out_of_reach = Character(ALONE), Character(nothing, 0), Character(OUTSIDE)
 
     def of(character: str, out: str) -> Character:

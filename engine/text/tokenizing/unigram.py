@@ -10,13 +10,26 @@ token counts.
 """
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.expression import Expression, expression
-from cellformer.engine.cells.functions import AND, IF, INDEX, INT, MATCH, MAX, MIN, OR
+from cellformer.engine.cells.functions import (
+    AND,
+    IF,
+    INDEX,
+    INT,
+    LARGE,
+    LEN,
+    MATCH,
+    MAX,
+    MIN,
+    OR,
+    SUBSTITUTE,
+)
 from cellformer.engine.cells.sentence import sentence
 from cellformer.engine.text.tokenizing import normalizing, result
 from cellformer.engine.text.tokenizing.result import Result
@@ -26,15 +39,17 @@ from cellformer.engine.text.tokenizing.trie import MOST_NODES, Tree, tree, walk
 from cellformer.engine.text.tokenizing.unicode import FIRST_MARK, OTHER, OUTSIDE, normalized, spaces
 
 NO_PIECE = -1_000_000_000  # a score
+NEAR = 0.005  # two sums that rounding to float32 may exchange
 UNKNOWN = 10.0  # how much worse than the worst piece an unknown character is
 
 
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
     """Add normalized characters, the tree of tokens, the best path."""
     vocabulary, unknown = settings.model["vocab"], settings.model["unk_id"]
+    lacking = None if settings.numbers else unknown  # Marian's is no piece
     pieces = [
-        (0, piece, -1 if i == unknown else i + 1, score)
-        for i, (piece, score) in enumerate(vocabulary)
+        (0, piece, -1 if i == lacking else i + 1, score)
+        for i, (piece, score) in zip(settings.numbers or count(), vocabulary, strict=False)
     ]
     pieces += [(0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in enumerate(settings.marks)]
     found = tree(pieces)
@@ -58,7 +73,9 @@ def _characters(settings: Settings, normalizers: Sequence[dict[str, Any]]) -> np
     kinds = dict.fromkeys(spaces(), white) | {" ": OTHER, SPACE_SIGN: typed_sign}
     nothing = OUTSIDE if settings.collapsed else OTHER
     alphabet = {" "}.union(*(piece for piece, _ in settings.model["vocab"]))
-    return normalized(list(normalizers), kinds, alphabet, nothing=nothing)
+    outside = settings.apart_from_text
+    kinds |= dict.fromkeys(outside, OUTSIDE)
+    return normalized(list(normalizers), kinds, alphabet, nothing=nothing, outside=outside)
 
 
 class Path:
@@ -172,7 +189,9 @@ class Path:
         steps, unknown = self.steps, self.settings.model["unk_id"]
         if self.settings.model.get("byte_fallback") or unknown is None:
             self._refuse_unknown()
-        if unknown is not None:  # as one token with unknown characters beside it
+        if self.settings.numbers:
+            self._refuse_as_sentencepiece()
+        elif unknown is not None:  # as one token with unknown characters beside it
             name = self.settings.model["vocab"][unknown][0]
             typed = "the text contains the special token {token}: delete {token}"
             steps.refuse(MIN(self.piece.area) < 0, sentence(typed, token=expression(name)))
@@ -183,6 +202,30 @@ class Path:
             return IF(piece > 0, piece - 1, unknown or 0)
 
         return result.add(steps, ident, total, self.settings, special)
+
+    def _refuse_as_sentencepiece(self) -> None:
+        """Refuse what Marian may cut in another way: its sums are rounded to fewer digits, and a
+        language counts at the beginning alone."""
+
+        def close(k: int) -> Any:
+            if self.longest == 1:
+                return 0
+            second = LARGE(self.score[:, k], 2)
+            return IF(AND(self.ends[0, k] > 0, self.best[0, k] - second < NEAR), 1, 0)
+
+        def late(k: int) -> Any:
+            first = FIRST_MARK + self.settings.n_anywhere
+            last = FIRST_MARK + len(self.settings.marks)
+            here = self.symbol[0, k]
+            return IF(AND(here >= first, here < last), 1, 0) if k else 0
+
+        message = "two ways to cut the text into pieces are equally good: change a word"
+        self.steps.refuse(MAX(self.steps.row("close", close).area) > 0, expression(message))
+        message = "a language, as in >>fr<<, can stand only at the beginning of the text"
+        typed = self.steps.whole[0, 0]
+        other = LEN(SUBSTITUTE(typed, ">>", "")) < LEN(typed)
+        late_ones = MAX(self.steps.row("late", late).area) > 0
+        self.steps.refuse(OR(late_ones, other), expression(message))
 
     def _refuse_unknown(self) -> None:
         """Refuse unknown characters, which would become bytes or nothing, with a message."""
