@@ -235,6 +235,18 @@ LFM2_MOE = TINY | {
     "layer_types": ["conv", "full_attention"], "num_experts": 3, "num_experts_per_tok": 2,
     "moe_intermediate_size": 4, "num_dense_layers": 1,
 }  # fmt: skip
+LITE = DEEPSEEK | {"num_hidden_layers": 2, "mlp_layer_types": ["dense", "sparse"]}
+del LITE["first_k_dense_replace"]
+MINIMAX = ONE | EXPERTS | {"head_dim": 4, "rotary_dim": 2}
+EXAONE_MOE = TWO_KINDS | {
+    "num_experts": 4, "num_experts_per_tok": 1, "moe_intermediate_size": 3, "n_group": 2,
+    "first_k_dense_replace": 1,
+}  # fmt: skip
+ERNIE_MOE = TINY | {
+    "head_dim": 4, "moe_k": 1, "moe_num_experts": 3, "moe_intermediate_size": 2, "use_bias": True,
+}  # fmt: skip
+PERSIMMON = TINY | {"hidden_size": 16, "num_hidden_layers": 1}
+del PERSIMMON["num_key_value_heads"]
 RWKV = {
     "hidden_size": 6, "attention_hidden_size": 4, "intermediate_size": 5, "num_hidden_layers": 2,
     "context_length": 12, "rescale_every": 1, **SMALL,
@@ -433,6 +445,51 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         lambda: with_biases(t.Lfm2MoeForCausalLM(t.Lfm2MoeConfig(**LFM2_MOE))),
     ),
     "falcon_mamba": (145, lambda: t.FalconMambaForCausalLM(t.FalconMambaConfig(**MAMBA))),
+    "granitemoeshared": (
+        150,
+        lambda: t.GraniteMoeSharedForCausalLM(
+            t.GraniteMoeSharedConfig(**ONE, **EXPERTS, shared_intermediate_size=5)
+        ),
+    ),
+    "flex_olmo": (
+        151,
+        lambda: t.FlexOlmoForCausalLM(
+            t.FlexOlmoConfig(**ONE, num_experts=3, num_experts_per_tok=2)
+        ),
+    ),
+    "glm4_moe_lite": (
+        152,
+        lambda: with_biases(t.Glm4MoeLiteForCausalLM(t.Glm4MoeLiteConfig(**LITE))),
+    ),
+    "minimax_m2": (
+        153,
+        lambda: with_biases(t.MiniMaxM2ForCausalLM(t.MiniMaxM2Config(**MINIMAX))),
+    ),
+    "exaone_moe": (
+        154,
+        lambda: with_biases(t.ExaoneMoeForCausalLM(t.ExaoneMoeConfig(**EXAONE_MOE))),
+    ),
+    "ernie4_5_moe": (
+        155,
+        lambda: t.Ernie4_5_MoeForCausalLM(t.Ernie4_5_MoeConfig(**ERNIE_MOE)),
+    ),
+    "hunyuan_v1_moe": (
+        156,
+        lambda: t.HunYuanMoEV1ForCausalLM(
+            t.HunYuanMoEV1Config(**ONE, head_dim=4, num_experts=3, moe_topk=2)
+        ),
+    ),
+    "internlm3": (
+        157,
+        lambda: t.AutoModelForCausalLM.from_config(
+            t.InternLM3Config(**ONE, head_dim=4, attention_bias=True, mlp_bias=True)
+        ),
+    ),
+    "cwm": (
+        158,
+        lambda: t.CwmForCausalLM(t.CwmConfig(**TWO_KINDS | {"bos_token_id": 0}, head_dim=4)),
+    ),
+    "persimmon": (159, lambda: t.PersimmonForCausalLM(t.PersimmonConfig(**PERSIMMON))),
     "rwkv": (92, lambda: t.RwkvForCausalLM(t.RwkvConfig(**RWKV))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }

@@ -923,6 +923,125 @@ def nemotron_h(rng: np.random.Generator) -> Network:
     return make.with_biases(t.NemotronHForCausalLM(t.NemotronHConfig(**config)))
 
 
+def granitemoeshared(rng: np.random.Generator) -> Network:
+    config = llama_sizes(rng) | {"attention_bias": bool(rng.integers(2))}
+    names = ("embedding", "residual", "attention")
+    config |= {f"{name}_multiplier": pick(rng, 1.0, 0.4, 2.0) for name in names}
+    config |= {"num_local_experts": int(rng.integers(2, 6)), "num_experts_per_tok": 2}
+    config |= {
+        "shared_intermediate_size": pick(rng, 0, 3, 5),
+        "logits_scaling": pick(rng, 1.0, 3.0),
+    }
+    return t.GraniteMoeSharedForCausalLM(t.GraniteMoeSharedConfig(**config))
+
+
+def flex_olmo(rng: np.random.Generator) -> Network:
+    config = llama_sizes(rng) | chosen(rng) | {"norm_topk_prob": bool(rng.integers(2))}
+    config |= {"pad_token_id": None, "attention_bias": bool(rng.integers(2))}
+    return t.FlexOlmoForCausalLM(t.FlexOlmoConfig(**config))
+
+
+def mlp_kinds(rng: np.random.Generator, n_layers: int) -> dict:
+    """Which layers have experts: listed, or not."""
+    listed = [pick(rng, "dense", "sparse") for _ in range(n_layers)]
+    return pick(rng, {}, {"mlp_layer_types": listed}, {"mlp_layer_types": listed})
+
+
+def glm4_moe_lite(rng: np.random.Generator) -> Network:
+    config = deepseek_sizes(rng) | {"norm_topk_prob": bool(rng.integers(2))}
+    del config["first_k_dense_replace"]
+    config |= mlp_kinds(rng, config["num_hidden_layers"])
+    config |= {
+        "n_shared_experts": int(rng.integers(1, 3)),
+        "rope_interleave": bool(rng.integers(2)),
+    }
+    return make.with_biases(t.Glm4MoeLiteForCausalLM(t.Glm4MoeLiteConfig(**config)))
+
+
+def minimax_m2(rng: np.random.Generator) -> Network:
+    config = llama_sizes(rng) | {"head_dim": pick(rng, 4, 8), "pad_token_id": None}
+    config |= {"num_local_experts": int(rng.integers(2, 6)), "num_experts_per_tok": 2}
+    config |= pick(rng, {}, {"rotary_dim": pick(rng, 2, 4)})
+    if "rotary_dim" not in config:
+        config["rope_parameters"]["partial_rotary_factor"] = pick(rng, 0.5, 1.0)
+    return make.with_biases(t.MiniMaxM2ForCausalLM(t.MiniMaxM2Config(**config)))
+
+
+def exaone_moe(rng: np.random.Generator) -> Network:
+    groups, config = int(rng.integers(1, 4)), llama_sizes(rng)
+    config |= mlp_kinds(rng, config["num_hidden_layers"]) | {
+        "num_experts": groups * int(rng.integers(2, 4)),
+        "num_experts_per_tok": int(rng.integers(1, 3)),
+        "n_group": groups,
+        "topk_group": int(rng.integers(1, groups + 1)),
+        "moe_intermediate_size": int(rng.integers(1, 8)),
+        "num_shared_experts": int(rng.integers(1, 3)),
+        "first_k_dense_replace": int(rng.integers(0, 3)),
+        "norm_topk_prob": bool(rng.integers(2)),
+        "routed_scaling_factor": pick(rng, 1.0, 2.5),
+        "sliding_window": pick(rng, 1, 3),
+        "sliding_window_pattern": pick(rng, 2, 4),
+        "layer_types": layer_kinds(rng, config["num_hidden_layers"]),
+    }
+    return make.with_biases(t.ExaoneMoeForCausalLM(t.ExaoneMoeConfig(**config)))
+
+
+def ernie4_5_moe(rng: np.random.Generator) -> Network:
+    config, experts = llama_sizes(rng), int(rng.integers(2, 6))
+    config |= {
+        "pad_token_id": None,
+        "use_bias": bool(rng.integers(2)),
+        "moe_num_experts": experts,
+        "moe_k": int(rng.integers(1, experts + 1)),
+        "moe_intermediate_size": int(rng.integers(1, 8)),
+        "moe_num_shared_experts": int(rng.integers(0, 3)),
+        "moe_layer_start_index": int(rng.integers(0, 2)),
+        "moe_layer_end_index": pick(rng, -1, 0, 1),
+        "moe_layer_interval": int(rng.integers(1, 3)),
+    }
+    return t.Ernie4_5_MoeForCausalLM(t.Ernie4_5_MoeConfig(**config))
+
+
+def hunyuan_v1_moe(rng: np.random.Generator) -> Network:
+    config, experts = llama_sizes(rng), int(rng.integers(1, 6))
+    alpha = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}
+    config |= {
+        "pad_token_id": None,
+        "attention_bias": bool(rng.integers(2)),
+        "head_dim": pick(rng, 4, 8),
+        "num_experts": experts,
+        "moe_topk": int(rng.integers(1, experts + 1)),
+        "rope_parameters": pick(rng, config["rope_parameters"], alpha),
+    }
+    return t.HunYuanMoEV1ForCausalLM(t.HunYuanMoEV1Config(**config))
+
+
+def internlm3(rng: np.random.Generator) -> Network:
+    bias = bool(rng.integers(2))
+    config = llama_sizes(rng) | {"pad_token_id": None, "attention_bias": bias, "mlp_bias": bias}
+    return t.AutoModelForCausalLM.from_config(t.InternLM3Config(**config))
+
+
+def cwm(rng: np.random.Generator) -> Network:
+    config = llama_sizes(rng) | {"sliding_window": pick(rng, 1, 2, 4), "bos_token_id": 0}
+    config |= {"mlp_bias": bool(rng.integers(2)), "head_dim": pick(rng, 4, 8)}
+    config["rope_parameters"] = pick(rng, None, config["rope_parameters"])
+    config["layer_types"] = layer_kinds(rng, config["num_hidden_layers"])
+    return t.CwmForCausalLM(t.CwmConfig(**config))
+
+
+def persimmon(rng: np.random.Generator) -> Network:
+    config = llama_sizes(rng) | {"qk_layernorm": bool(rng.integers(2))}
+    del config["head_dim"], config["num_key_value_heads"]
+    config |= {
+        "hidden_size": config["num_attention_heads"] * 8,
+        "hidden_act": pick(rng, "relu2", "gelu"),
+        "layer_norm_eps": pick(rng, 1e-5, 1e-3),
+    }
+    config["rope_parameters"]["partial_rotary_factor"] = pick(rng, 0.5, 1.0)
+    return t.PersimmonForCausalLM(t.PersimmonConfig(**config))
+
+
 def starcoder2(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"use_bias": bool(rng.integers(2))}
     window = pick(rng, None, 2)

@@ -23,7 +23,8 @@ from cellformer.engine.models.foreign import Config, Piece, Pieces, head_of, lin
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
-MODEL_TYPES = ("deepseek_v2", "deepseek_v3")
+LITE = "glm4_moe_lite"
+MODEL_TYPES = ("deepseek_v2", "deepseek_v3", LITE)
 EPS = "rms_norm_eps"
 UNREAD = ("model.layers.61.*",)  # of further tokens, in the models of its makers
 NEW = glm4_moe.NEW | {"n_group": 1, "topk_group": 1, "q_lora_rank": 4, "kv_lora_rank": 4}
@@ -34,6 +35,9 @@ V3 |= {"first_k_dense_replace": 3, "n_group": 8, "topk_group": 4}
 V3 |= {"moe_intermediate_size": 2048, "routed_scaling_factor": 2.5}
 V2 = {"num_hidden_layers": 32, "n_routed_experts": 64, "n_shared_experts": 2}
 V2 |= {"first_k_dense_replace": 0, "moe_intermediate_size": 1407}
+GLM: dict[str, float] = {"num_hidden_layers": 47, "n_routed_experts": 64, "num_experts_per_tok": 4}
+GLM |= {"moe_intermediate_size": 1536, "routed_scaling_factor": 1.8, "q_lora_rank": 768}
+GLM |= {"qk_nope_head_dim": 192, "v_head_dim": 256}
 LATENT_EPS = 1e-6  # of the latents' norms, whatever the config says
 
 
@@ -102,9 +106,11 @@ forward = partial(run, attend=attention, write=experts)
 
 def read_config(c: Config) -> ModelSpec:
     """The configs of DeepSeek-V2 and V3."""
-    second = c.values["model_type"] == "deepseek_v2"
-    length = 2048 if second else 4096
-    c.assume(**(V2 if second else V3), rms_norm_eps=1e-6, max_position_embeddings=length)
+    kind = c.values["model_type"]
+    second, lite = kind == "deepseek_v2", kind == LITE
+    length, eps = 2048 if second else 202752 if lite else 4096, 1e-5 if lite else 1e-6
+    own = V2 if second else GLM if lite else V3
+    c.assume(**own, rms_norm_eps=eps, max_position_embeddings=length)
     if second:
         c.refuse("mlp_bias", False, "MLPs with biases are not supported")
         if c.get("topk_method", str, "greedy") == "greedy":
@@ -138,6 +144,8 @@ def read_config(c: Config) -> ModelSpec:
         sqrt_d_head=sqrt(d_still + d_turned) / grown(c) ** 2,
         out_bias=spec.qkv_bias,
         softmax=second,
+        choice_bias=not second,
+        **({"layers": glm4_moe.mlp_layers(c, spec.n_layers)} if lite else {}),
         n_counted=1 if second else 2,
         d_still=d_still,
         d_turned=d_turned,

@@ -3,6 +3,7 @@ that works at every token. Each expert's share is a logistic function of its sco
 2024, section 2.1.2); a bias that only counts in choosing spreads the work, and groups of experts
 are chosen first."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,6 +26,7 @@ NEW = {"hidden_act": "silu", "n_routed_experts": 4, "num_experts_per_tok": 2}
 NEW |= {"first_k_dense_replace": 0}
 # of further tokens, in the models of its makers
 UNREAD = ("model.layers.46.*", "model.layers.92.*")
+OF_GGUF = "gate.e_score_correction.bias"
 FAR = 1000.0  # apart are the scores of groups, so that ranks within a group are told
 
 
@@ -50,7 +52,7 @@ def shares(m: Forward, x: Block) -> Block:
         ranked = suits = parts.softmax(r, scores, out=(r, "share_of_all"))
     else:
         ranked = suits = r.block("suits", ops.logistic, scores)  # [n_tokens, n_experts]
-    if spec.choice_bias and not spec.softmax:
+    if spec.choice_bias:
         ranked = r.block("ranked", ops.add, [suits], r.weight("b_choice", "n_experts"))
     numbers = r.input("number", np.arange(spec.n_experts)[None], ("", "n_experts"))
     if spec.n_open < spec.n_groups:
@@ -128,10 +130,25 @@ def grouped(c: Config) -> dict[str, Any]:
     }
 
 
-def pieces(spec: MoeSpec) -> Pieces:
+def mlp_layers(c: Config, n_layers: int, first: int = 1) -> tuple[tuple[str, ...], ...]:
+    """Layers of attention and experts, or MLPs: as `mlp_layer_types` lists them, or the first
+    with MLPs. Raises InputError for other kinds, and for another number of layers."""
+    kinds = c.listed("mlp_layer_types", str) or ["dense"] * min(first, n_layers)
+    kinds += ["sparse"] * (n_layers - len(kinds)) if not c.look("mlp_layer_types") else []
+    if {*kinds} - {"dense", "sparse"} or len(kinds) != n_layers:
+        raise InputError(
+            f"{c.path}: mlp_layer_types is {kinds}; write dense or sparse for each of {n_layers} "
+            "layers"
+        )
+    return with_mlps((n for n, kind in enumerate(kinds) if kind == "dense"), n_layers)
+
+
+def pieces(
+    spec: MoeSpec, choices: Sequence[str] = ("gate.e_score_correction_bias", OF_GGUF)
+) -> Pieces:
     """Qwen's, with the bias that counts in choosing."""
     for layer in range(spec.n_layers):
-        choice = f"blocks.{layer}.mlp.router.b_choice"
-        for name in ("e_score_correction_bias", "e_score_correction.bias"):  # the latter in GGUF
-            yield choice, Piece(f"model.layers.{layer}.mlp.gate.{name}")
+        for name in choices:
+            choice = f"blocks.{layer}.mlp.router.b_choice"
+            yield choice, Piece(f"model.layers.{layer}.mlp.{name}")
     yield from moe_kin.qwen_pieces(spec, "shared_experts")

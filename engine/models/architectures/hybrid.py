@@ -271,8 +271,7 @@ def granite_pieces(spec: HybridSpec) -> Pieces:
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"
         yield from mamba2.of_layer(f"{b}.ssm", f"{f}.mamba", spec)
-        mlp = f"{b}.mlp" if MLP in spec.sublayers(layer) else f"{b}.mlp.shared"
-        yield from of_shared(mlp, f"{f}.shared_mlp", spec)
+        yield from of_shared(f"{b}.mlp", f"{f}.shared_mlp", spec)  # where there are no experts
 
 
 SHARED = "shared_intermediate_size"

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts, rope
 from cellformer.engine.models.architectures import llama, olmo2
 from cellformer.engine.models.architectures.llama import (
@@ -17,10 +18,12 @@ from cellformer.engine.models.architectures.llama import (
     usual,
 )
 from cellformer.engine.models.foreign import (
+    LLAMA3,
     WINDOWED,
     Config,
     Piece,
     Pieces,
+    fused_heads,
     gains_by_head,
     grouped_heads,
     joined_heads,
@@ -196,6 +199,23 @@ def of_ernie(c: Config) -> LlamaSpec:
     return replace(spec, mlp_bias=spec.qkv_bias, tied=c.get("tie_word_embeddings", bool, True))
 
 
+def of_internlm(c: Config) -> LlamaSpec:
+    """InternLM3's spec. Raises InputError for biases in some maps alone, as its reference does."""
+    spec, biased = usual(c, d_head=128), c.get("mlp_bias", bool, False)
+    if spec.qkv_bias != biased:
+        raise InputError(f"{c.path}: attention_bias and mlp_bias must be equal, as in InternLM3")
+    return replace(spec, mlp_bias=biased)
+
+
+def of_cwm(c: Config) -> LlamaSpec:
+    if rope.said(c) == {}:
+        c = rope.instead(c, {"rope_type": "llama3", "factor": 16.0, **LLAMA3})
+    spec = usual(c, d_head=128, theta=1e6, bias="", mlp_bias=c.get("mlp_bias", bool, False))
+    window = c.optional("sliding_window", int, 8192) or None
+    near = c.windowed(spec.n_layers) or [n % 4 > 0 for n in range(spec.n_layers)]
+    return replace(spec, windows=tuple(window if is_near else None for is_near in near))
+
+
 LAYERS = "model.layers.{}"
 by_head = partial(llama.attention, norm=llama.normed_by_head)
 
@@ -268,6 +288,55 @@ KIN = (
         of_hunyuan,
         forward=partial(llama.run, attend=partial(llama.attention, norm_last=True)),
         pieces=hunyuan_pieces,
+    ),
+    Kin(
+        ("internlm3",),
+        "InternLM3 (Shanghai AI Laboratory 2025): Llama. All linear maps have biases, if the "
+        "config says so",
+        of(48, 32768, num_key_value_heads=2),
+        of_internlm,
+        renames={"qkv_bias": "attention_bias", "bias": "mlp_bias"},
+    ),
+    Kin(
+        ("cwm",),
+        "CWM (Meta 2025, section 2): Llama with sliding windows in all layers except the first of "
+        "each four",
+        of(64, 131072, num_key_value_heads=8),
+        of_cwm,
+        ignores=("attention_bias",),
+    ),
+    Kin(
+        ("persimmon",),
+        "Persimmon (Adept 2023): Llama's forward pass with LayerNorm, an MLP without a gate that "
+        "uses the square of ReLU, and a norm of queries and keys. Half of each head's features "
+        "rotate",
+        of(36, 16384, hidden_act="relu2"),
+        lambda c: usual(
+            c,
+            part="partial_rotary_factor",
+            default_part=0.5,
+            bias="",
+            eps="layer_norm_eps",
+            norm="layer",
+            gated=False,
+            qk_norm=c.get("qk_layernorm", bool, True),
+            qkv_bias=True,
+            out_bias=True,
+            mlp_bias=True,
+        ),
+        NEW={"hidden_act": "relu2"},
+        EPS="layer_norm_eps",
+        forward=partial(
+            llama.run, norm=parts.layer_norm, attend=partial(llama.attention, norm=normed_with_bias)
+        ),
+        pieces=layout(
+            llama.WHOLE | {"ln_final": "model.final_layernorm"},
+            LAYERS,
+            llama.BEFORE | {f"attn.{w}_norm": f"self_attn.{w}_layernorm" for w in "qk"},
+            fused_heads,
+            "self_attn",
+            {"in": "mlp.dense_h_to_4h", "out": "mlp.dense_4h_to_h"},
+        ),
     ),
     Kin(
         ("nemotron",),

@@ -1,5 +1,6 @@
 """Mixtral's kin: Llama's attention, and a mixture of experts, a row each."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from cellformer.engine.cells.errors import InputError
@@ -62,10 +63,12 @@ def dense(c: Config, n_experts: int, n_layers: int) -> tuple[int, ...]:
     return tuple(n for n in range(n_layers) if n in listed or not n_experts or (n + 1) % step)
 
 
-def qwen_pieces(spec: MoeSpec, shared: str = "shared_expert") -> Pieces:
+def qwen_pieces(
+    spec: MoeSpec, shared: str = "shared_expert", norms: Mapping[str, str] = llama.BEFORE
+) -> Pieces:
     """Linear weights are [out, in]; experts have separate tensors, or stacked ones. `shared` is the
     name of the one that is used at every token."""
-    yield from around_mlp(spec)
+    yield from around_mlp(spec, norms)
     for layer in range(spec.n_layers):
         m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
         yield from linear(m, f, GATED)
@@ -90,6 +93,7 @@ def granitemoe_pieces(spec: MoeSpec) -> Pieces:
         both, out = f"{f}.input_linear.weight", f"{f}.output_linear.weight"
         yield from stacked(m, both, out, *spec.sizes_of_experts, stack=spec.n_experts)
         yield from apart(m, f, spec.n_experts, OLDER)
+        yield from of_shared(f"{m}.shared", f"model.layers.{layer}.shared_mlp", spec)
 
 
 def of_shared(ours: str, theirs: str, spec: MoeSpec) -> Pieces:
@@ -100,8 +104,10 @@ def of_shared(ours: str, theirs: str, spec: MoeSpec) -> Pieces:
 
 
 def of_olmoe(c: Config) -> MoeSpec:
+    flexible = c.values["model_type"] == "flex_olmo"
+    own = {"norms": "after"} if flexible else {"bound": c.optional("clip_qkv", float, None)}
     return MoeSpec.of(
-        usual(c, bound=c.optional("clip_qkv", float, None)),
+        usual(c, theta=5e5 if flexible else 1e4, eps_default=1e-6 if flexible else 1e-5, **own),
         n_experts=c.get("num_experts", int, c.get("num_local_experts", int, 64)),
         n_chosen=c.get("num_experts_per_tok", int, 8),
         d_expert=c.get("intermediate_size", int),
@@ -112,7 +118,7 @@ def of_olmoe(c: Config) -> MoeSpec:
 def olmoe_pieces(spec: MoeSpec) -> Pieces:
     """Qwen's, with OLMo 2's norms of queries and keys."""
     yield from olmo2.gains_of_all(spec)
-    yield from qwen_pieces(spec)
+    yield from qwen_pieces(spec, norms=llama.AFTER if spec.norms == "after" else llama.BEFORE)
 
 
 OF_TRAINING = ("router_aux_loss_coef",)
@@ -131,19 +137,21 @@ KIN = (
         pieces=qwen_pieces,
     ),
     Kin(
-        ("granitemoe",),
+        ("granitemoe", "granitemoeshared"),
         "Granite's mixtures of experts (IBM 2024): Mixtral's forward pass, with Granite's "
-        "multipliers for embedding, residual stream, scores and logits",
+        "multipliers for embedding, residual stream, scores and logits. The latter may also have "
+        "an expert for every token",
         of(32, 2048),
         lambda c: MoeSpec.of(
             llama.granite(c, usual(c, eps_default=1e-6)),
             n_experts=c.get("num_local_experts", int, 8),
             n_chosen=c.get("num_experts_per_tok", int, 2),
             d_expert=c.get("intermediate_size", int),
+            d_shared=c.get("shared_intermediate_size", int, 0),
         ),
         ignores=OF_TRAINING,
         NEW=NEW,
-        forward=forward,
+        forward=partial(llama.run, write=partial(experts, always=True)),
         pieces=granitemoe_pieces,
     ),
     Kin(
@@ -151,6 +159,17 @@ KIN = (
         "OLMoE (Muennighoff et al. 2024, section 2): a mixture of experts in every layer. Norms "
         "of queries and keys are from OLMo 2, and norms before each sublayer are from Llama",
         of(16, 4096),
+        of_olmoe,
+        ignores=OF_TRAINING,
+        NEW=NUM_EXPERTS,
+        forward=partial(llama.run, attend=olmo2.attention, write=experts),
+        pieces=olmoe_pieces,
+    ),
+    Kin(
+        ("flex_olmo",),
+        "FlexOlmo (Shi et al. 2025, section 2): OLMo 2 with a mixture of experts in every layer. "
+        "Each expert can be trained on other data",
+        of(32, 4096, num_experts=7, num_experts_per_tok=5),
         of_olmoe,
         ignores=OF_TRAINING,
         NEW=NUM_EXPERTS,
