@@ -18,14 +18,15 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.learning import corpus
 from cellformer.engine.models import adapter as adapters
 from cellformer.engine.models import checkpoint, encoding, formats
-from cellformer.engine.models.generate import Passage, passage
+from cellformer.engine.models.choosing import GREEDY
+from cellformer.engine.models.generate import Passage, passage, random_numbers
 from cellformer.engine.models.model import Model
 from cellformer.engine.models.spec import TwoStackSpec
 from cellformer.engine.studies.addition import Studies
 from cellformer.engine.studies.folding import folded
 from cellformer.engine.studies.forecast import forecast
 from cellformer.engine.studies.study import Asked
-from cellformer.engine.text import sentence_lists, tokenizing
+from cellformer.engine.text import chat_ids, sentence_lists, tokenizing
 from cellformer.engine.text.chat import Chat
 from cellformer.engine.text.tokenizer import IdsOnly, Library, mask_of
 from cellformer.exporters.assemble import model_workbook
@@ -154,6 +155,7 @@ def load(
     return Loaded(name, found, given, max(len(given), getattr(module, "N_TOKENS", 0)))
 
 
+ROOM_TO_CHAT = 40  # tokens behind the first message, on a page
 GREETING = "Hello"  # what is said where nothing else is
 
 
@@ -181,6 +183,24 @@ def conversation(
     room = ROOM_TO_ANSWER if for_model(model).ranks_every_token else FEW_COLUMNS
     n_tokens = min(len(found) + room, model.spec.n_ctx)
     return Loaded(name, model, found, len(found) if live else n_tokens, chat=chat)
+
+
+def on_page(loaded: Loaded, n_tokens: int | None) -> tuple[Loaded, Passage]:
+    """A conversation for a page, which joins ids and has room for further turns, and its passage.
+    Raises InputError for a template or a tokenizer that ids cannot follow."""
+    assert loaded.chat is not None
+    if reason := tokenizing.refusal(loaded.model.vocabulary):
+        raise InputError(f"{reason}, so a page cannot chat; use `cellformer generate --chat`")
+    chat = replace(loaded.chat, you=loaded.chat.you.strip(), by_ids=True)
+    encode = partial(loaded.model.vocabulary.encode, special=False)
+    found = chat_ids.of(encode, chat)
+    ids = [*found.head, *encode(chat.you), *found.closing]
+    n = min(n_tokens or len(ids) + ROOM_TO_CHAT, loaded.model.spec.n_ctx)
+    if n < len(ids):
+        raise InputError(f"the message and the chat template have {len(ids)} tokens; ask for more")
+    filled = [*ids, *[ids[-1]] * (n - len(ids))]  # nothing sees what is beyond the message
+    made = Passage(filled, len(ids), GREEDY, random_numbers(0, n + 1), chat=chat)
+    return replace(loaded, ids=ids, n_tokens=n, chat=chat), made
 
 
 def model(name: str, adapter: Path | None = None) -> Model:

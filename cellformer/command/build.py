@@ -180,7 +180,12 @@ def _build_model(
     is_page = output is not None and output.suffix.lower() in SUFFIXES
     expected = announce(model, n_tokens, length, asked.live, force, is_page)
     sampling = Sampling(*asked.sampling)
-    found = passage(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second, loaded.chat)
+    if is_page and loaded.chat:
+        loaded, found = names.on_page(replace(loaded, model=model), asked.tokens)
+    else:
+        found = passage(
+            model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second, loaded.chat
+        )
     found = replace(found, text_length=length)
     path = output or _beside(name, asked.kind)
     made = partial(loaded.book, model, found, asked.live, asked.added(loaded, model))

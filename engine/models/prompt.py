@@ -213,14 +213,17 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
     """
     n_tokens, n_given = len(passage.ids), passage.n_prompt
     at, one, given = g.at("prompt"), (n_tokens, 1), passage.ids[: passage.n_prompt]
-    if passage.chat:
-        found: tuple[str, bool] | None = typed_as(g, passage, tokenizer, by_word=True)
+    by_ids = passage.chat is not None and passage.chat.by_ids
+    if passage.chat and by_ids:
+        found: tuple[str, bool] | None = passage.chat.you, False
+    elif passage.chat:
+        found = typed_as(g, passage, tokenizer, by_word=True)
     else:
         found = None if passage.n_source else text_of(tokenizer, given)
     text, special = found or ("", True)
     built = at.input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
     picked: list[str | float] = [""] * n_tokens
-    if not found:
+    if by_ids or not found:
         picked[:n_given] = map(float, given)
     pick = at.input("pick", column(picked), TOKENS, "table")
     ids: Block | None = None
@@ -242,7 +245,7 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
     g.follow("tokens", token)
     g.fill("position", np.array([[float(n_given - 1)]]))
     g.follow("position", lambda *_: n_prompt[0, 0] - 1)
-    if passage.chat:
+    if passage.chat and not by_ids:
         strips = passage.chat.template.pieces.strips_answer
         chats.go_on(g, expression(g["chat.begun"][0, 0]), strips)
 
@@ -299,7 +302,8 @@ def room(text: str, passage: Passage) -> int:
     """The maximum length of a typed sentence, in characters or bytes, given the passage's text."""
     n = len(text.encode())
     if passage.chat:
-        return n + (passage.text_length or tokenizing.TEXT_LENGTH)
+        more = passage.text_length or tokenizing.TEXT_LENGTH * (1 + passage.chat.by_ids)
+        return n + more
     return max(n, passage.text_length or max(tokenizing.TEXT_LENGTH, 2 * n))
 
 

@@ -39,6 +39,7 @@ class Chat:
     you: str
     system: str = ""  # "": none, and the template's own text if it has one
     earlier: tuple[tuple[str, str], ...] = ()  # what you said before, and its answers
+    by_ids: bool = False  # whether a page joins ids, and cells split only what you say
 
     @cached_property
     def text(self) -> str:

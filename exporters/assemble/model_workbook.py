@@ -83,8 +83,9 @@ def build(
     """The workbook of a prompt of any model, with what `studies` add. `on_layout` is called with it
     before its values are computed. Raises InputError if the model does not support them.
     """
-    plan = for_model(model, live, limits=limits)
-    plan = replace(plan, studies=studies or {}, chat=passage.chat is not None)
+    by_ids = passage.chat is not None and passage.chat.by_ids
+    plan = for_model(model, live, limits=replace(limits, words=0) if by_ids else limits)
+    plan = replace(plan, studies=studies or {}, chat=passage.chat is not None and not by_ids)
     refusals.check(model, plan)
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)
@@ -162,7 +163,8 @@ def _told(model: Model, passage: Passage, plan: Plan, typed: bool) -> list[Sugge
     )
     off = Suggestion(AsIs(text), switch, 0.0, watched, found.without)
     heat = worded("Type ‘{n}’ as temperature: the model becomes less certain.", n=3)
-    return [*_asks(model, found, plan, typed), off, Suggestion(heat, ("temperature", 0, 0), 3.0)]
+    asks = _asks(model, found) if typed and not passage.chat else []
+    return [*asks, off, Suggestion(heat, ("temperature", 0, 0), 3.0)]
 
 
 def _word(model: Model, token: int) -> str:
@@ -172,9 +174,9 @@ def _word(model: Model, token: int) -> str:
     )
 
 
-def _asks(model: Model, found: telling.Told, plan: Plan, typed: bool) -> list[Suggestion]:
+def _asks(model: Model, found: telling.Told) -> list[Suggestion]:
     """Another sentence that the model knows how to complete."""
-    if not typed or plan.chat or found.fact is None:
+    if found.fact is None:
         return []
     text = worded(
         "Type ‘{sentence}’: the model continues with ‘{word}’ ({share} %).",

@@ -10,6 +10,7 @@ sums      a sum of every computed block in turn: by them the page says whether i
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from cellformer.engine.cells.javascript import kernel
 from cellformer.engine.cells.texts import readable
 from cellformer.engine.models.spec import CLASSES
 from cellformer.engine.studies.part_names import said
+from cellformer.engine.text import chat_ids
 from cellformer.engine.text.tokenizer import shown
 from cellformer.exporters.assemble import tour
 from cellformer.exporters.compose.book import Book
@@ -225,7 +227,17 @@ def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
             for stop in tour.stops(book)
         ],
         "parts": _parts(book),
+        **({"chat": _chat(book)} if book.passage.chat and book.passage.chat.by_ids else {}),
     }
+
+
+def _chat(book: ModelBook) -> dict[str, Any]:
+    """The ids of a conversation's template, and the texts that it begins with."""
+    chat, vocabulary = book.passage.chat, book.model.vocabulary
+    assert chat is not None
+    ids = chat_ids.of(partial(vocabulary.encode, special=False), chat)
+    system = chat.system or chat.template.pieces.system
+    return {**ids._asdict(), "ends": vocabulary.ends, "system": system}
 
 
 def _place(book: ModelBook, stop: tour.Stop) -> dict[str, str]:

@@ -23,6 +23,7 @@ function screenOf(session, showModel) {
   byId("name").append(name, element("span", {}, what));
   document.title = data.title;
   const views = [];
+  if (data.chat) views.push({ id: "chat", text: "Chat" });
   if (showModel) views.push({ id: "machine", text: "Model" });
   const machine = showModel ? showModel(session, () => show("machine")) : null;
   if (data.sheets?.length) {

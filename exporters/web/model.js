@@ -1,6 +1,7 @@
 // What only the page of a model shows: the sentence, the picture, the flow, the next words, the tour.
 // Pages of worksheets do without this module, and those that it imports.
 
+import { Chat } from "./chat.js";
 import { byId } from "./dom.js";
 import { showFlow } from "./flow.js";
 import { showLesson } from "./lesson.js";
@@ -18,7 +19,8 @@ export function showModel(session, show) {
   byId("machine").hidden = false;
   showFlow(session, ({ block, row }) => session.select(block, Math.min(row, block.rows - 1), 0));
   const machine = new Machine(session, byId("machine"));
-  if (session.isTyped) new Sentence(session, byId("top"));
+  if (data.chat) new Chat(session, byId("chat"));
+  else if (session.isTyped) new Sentence(session, byId("top"));
   byId("ranking").hidden = !graph.has("probs") && !graph.has("cosine");
   if (!byId("ranking").hidden) new Ranking(session, byId("ranking"));
   byId("tour").hidden = !session.tour.length && !data.suggestions?.length;

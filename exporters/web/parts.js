@@ -17,11 +17,11 @@ import { best } from "./session.js";
 
 const LEAST_TYPED = 1e-7; // of a logit: less is rounding
 
-/** Splits the likeliest word's logit into parts, column by column. @param {Session} session @returns {Answer} */
+/** Splits the logit of the likeliest word, or of the one that is explained, into parts, column by column. @param {Session} session @returns {Answer} */
 export function answerOf(session) {
   const { graph, live } = session;
   const scores = session.row(live, "logits");
-  const [word] = best(scores);
+  const word = session.explained ?? best(scores)[0];
   const row = session.position;
   /** @type {Map<string, Column>} */ const columns = new Map();
   /** @type {Map<string, Part>} */ const parts = new Map();

@@ -89,7 +89,7 @@ export class Machine {
 
   /** Draws before the next frame; at first after it, so that one sees the answer before the pictures. */
   ask() {
-    if (this.asked) return;
+    if (this.asked || this.container.hidden) return;
     this.asked = true;
     const draw = () => {
       this.asked = false;

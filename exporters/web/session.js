@@ -58,6 +58,8 @@ export class Session {
     this.onProgress = () => {};
     /** whether the baseline reads the words that the edited model chose */
     this.follows = false;
+    /** the word that is explained where one looks; null: the likeliest @type {number | null} */
+    this.explained = null;
     /** @type {Uint8Array<ArrayBuffer> | null} the workbook that was opened */
     this.book = null;
     this.shown = this.nGiven;

@@ -3,6 +3,7 @@
 
 import { brief, element, percent, quoted } from "./dom.js";
 import { atMainPlace, givesTo } from "./parts.js";
+import { best } from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./graph.js").Block} Block */
@@ -180,6 +181,6 @@ export class HeadSteps {
   /** The word that is answered. */
   word() {
     const scores = this.session.row(this.session.live, "logits");
-    return scores.indexOf(Math.max(...scores));
+    return this.session.explained ?? best(scores)[0];
   }
 }
