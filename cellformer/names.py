@@ -22,6 +22,7 @@ from cellformer.engine.models.choosing import GREEDY
 from cellformer.engine.models.generate import Passage, passage, random_numbers
 from cellformer.engine.models.model import Model
 from cellformer.engine.models.spec import TwoStackSpec
+from cellformer.engine.studies import telling
 from cellformer.engine.studies.addition import Studies
 from cellformer.engine.studies.folding import folded
 from cellformer.engine.studies.forecast import forecast
@@ -93,11 +94,14 @@ class Loaded:
         live: Sequence[str] = (),
         studies: Studies | None = None,
         on_layout: OnLayout | None = None,
+        is_page: bool = False,
     ) -> Book:
         """The workbook of a passage, with what `studies` add. `live` names the parts that recompute
-        (default: all). `on_layout` is called with it before its values are computed."""
+        (default: all). `on_layout` is called with it before its values are computed; `is_page`:
+        it becomes a page."""
         if live or studies or is_model(self.name):
-            return model_workbook.build(title(self.name), model, passage, live, studies, on_layout)
+            given = live, studies, on_layout
+            return model_workbook.build(title(self.name), model, passage, *given, is_page=is_page)
         found: Book = workbooks.find(self.name).build(model, passage)
         return found
 
@@ -183,6 +187,13 @@ def conversation(
     room = ROOM_TO_ANSWER if for_model(model).ranks_every_token else FEW_COLUMNS
     n_tokens = min(len(found) + room, model.spec.n_ctx)
     return Loaded(name, model, found, len(found) if live else n_tokens, chat=chat)
+
+
+def completes(loaded: Loaded) -> bool:
+    """Whether a large model without a prompt of its own can complete a sentence on its page."""
+    is_typed = is_model(loaded.name) and not tokenizing.refusal(loaded.model.vocabulary)
+    one_token = for_model(loaded.model).readout.one_token
+    return is_typed and one_token and not loaded.chat and telling.tells(loaded.model)
 
 
 def on_page(loaded: Loaded, n_tokens: int | None) -> tuple[Loaded, Passage]:

@@ -16,7 +16,7 @@ from cellformer.engine import InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.stored import Stored
 from cellformer.engine.models.choosing import Sampling
-from cellformer.engine.studies import addition
+from cellformer.engine.studies import addition, telling
 from cellformer.engine.studies.addition import Given, Studies, additions
 from cellformer.engine.studies.forecast import Forecast, cells_of_part, forecast
 from cellformer.exporters.file.reading import WORKBOOK
@@ -173,11 +173,13 @@ def _build_model(
 
     special, length = not asked.no_special, asked.text_length or 0
     given = asked.prompt, asked.ids, special, asked.live, asked.second, force, asked.adapter
+    is_page = output is not None and output.suffix.lower() in SUFFIXES
     loaded = names.load(name, *given, asked.system)
+    if is_page and asked.prompt is None and asked.ids is None and names.completes(loaded):
+        loaded = names.load(name, telling.FACT, *given[1:])
     alone = any(each.prompt_alone for each in addition.of(asked.studies))
     n_tokens = asked.tokens or (len(loaded.ids) if alone else loaded.n_tokens)
     model = with_digits(loaded.model, asked.digits, output)
-    is_page = output is not None and output.suffix.lower() in SUFFIXES
     expected = announce(model, n_tokens, length, asked.live, force, is_page)
     sampling = Sampling(*asked.sampling)
     if is_page and loaded.chat:
@@ -188,7 +190,8 @@ def _build_model(
         )
     found = replace(found, text_length=length)
     path = output or _beside(name, asked.kind)
-    made = partial(loaded.book, model, found, asked.live, asked.added(loaded, model))
+    added = asked.added(loaded, model)
+    made = partial(loaded.book, model, found, asked.live, added, is_page=is_page)
     return write(made, path, with_workbook, expected)
 
 
@@ -246,7 +249,14 @@ def announce(
         return None
     expected = forecast(model, n_tokens, readout)
     budget.within(budget.MOST_CELLS, expected.n_cells, "cells of the workbook", force)
-    if expected.n_cells <= LARGE or is_page:
+    if expected.n_cells <= LARGE:
+        return None
+    if is_page:
+        size = sum(w.size for w in model.weights.values()) / 1e6
+        line(
+            f"forecast: a page of {expected.n_formulas:,} formulas and {size:,.0f} million "
+            "weights; more than 20 MB of weights are in a file beside the page"
+        )
         return None
     line(f"forecast: {expected}")
     if expected.n_cells > GOOGLE:

@@ -26,6 +26,7 @@ FACTS = (  # sentences, and how their next words begin
     ("One, two, three, four,", "five"),
     ("Once upon a time, there", "was"),
 )
+FACT = FACTS[1][0]
 MOST_WEIGHTS = 300_000_000  # numbers that are unpacked: 8 bytes each
 KNOWN = 0.1  # the least probability of a word that a model knows
 

@@ -79,13 +79,17 @@ def build(
     studies: Studies | None = None,
     on_layout: OnLayout | None = None,
     limits: Limits = LIMITS,
+    is_page: bool = False,
 ) -> ModelBook:
     """The workbook of a prompt of any model, with what `studies` add. `on_layout` is called with it
-    before its values are computed. Raises InputError if the model does not support them.
+    before its values are computed. With `is_page` it becomes a page, which checks its own numbers:
+    that of a large model does without the sums of all ranges of formulas. Raises InputError if the
+    model does not support them.
     """
     by_ids = passage.chat is not None and passage.chat.by_ids
     plan = for_model(model, live, limits=replace(limits, words=0) if by_ids else limits)
     plan = replace(plan, studies=studies or {}, chat=passage.chat is not None and not by_ids)
+    plan = replace(plan, checks=not (is_page and plan.readout.one_token))
     refusals.check(model, plan)
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)

@@ -96,7 +96,7 @@ def assemble(
     ledger.show(book, book.sheet(START), 2, 0)
     unharmed.make(book)
     digest.show(book)
-    if story.title:
+    if story.title and plan.checks:
         digest.fill(book, ledger.watch(book))
     return book
 

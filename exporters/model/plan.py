@@ -87,6 +87,9 @@ class Plan:
     limits: Limits = LIMITS
     chat: bool = False  # what is typed is said to the model, in its own template
     layers: bool = True  # it has some; without, sheets about layers would be nearly empty
+    checks: bool = (
+        True  # the sheet Digest compares every range of formulas with its values as built
+    )
     sources: bool = False  # an encoder reads a source sentence, which the decoder answers
 
     @cached_property

@@ -6,10 +6,10 @@ import { opened } from "./data.js";
 import { byId, element } from "./dom.js";
 import { showBlock, showCell } from "./inspect.js";
 import { Ledger } from "./ledger.js";
+import { nearbyWeights } from "./nearby.js";
 import { recalculations } from "./recalculating.js";
 import { Session } from "./session.js";
 import { showSheets } from "./sheets.js";
-import { askedWeights } from "./weightsfile.js";
 
 /** @typedef {import("./evaluator.js").Kernel} Kernel */
 
@@ -107,7 +107,7 @@ function panels(session) {
 export async function start(kernels, showModel) {
   const text = (/** @type {string} */ id) => byId(id).textContent ?? "";
   const told = (/** @type {number} */ share) => (byId("ledger").textContent = `Opening: ${Math.round(100 * share)} % of the cells are computed …`);
-  const { run } = await opened(text("data"), text("weights"), kernels, askedWeights, told);
+  const { run } = await opened(text("data"), text("weights"), kernels, nearbyWeights, told);
   const session = new Session(run);
   session.openLink();
   screenOf(session, showModel);

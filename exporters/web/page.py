@@ -95,7 +95,7 @@ def _filled(title: str, found: data.Page, workbook: str = "") -> str:
     style = "\n".join(rcssmin.cssmin(path.read_text()) for path in sorted(HERE.glob("*.css")))
     filled = {
         "title": html.escape(title),
-        "policy": _policy((loader, script), style),
+        "policy": _policy((loader, script), style, "beside" in found.data),
         "loader": loader,
         "style": _packed(style.encode()),
         "data": _packed(_json(found.data)),
@@ -148,10 +148,13 @@ def _packed(raw: bytes) -> str:
     return base64.b64encode(zlib.compress(raw, DEFLATED)).decode()
 
 
-def _policy(scripts: Sequence[str], style: str) -> str:
-    """The content policy: nothing from anywhere, and of scripts and styles only these."""
+def _policy(scripts: Sequence[str], style: str, fetches: bool) -> str:
+    """The content policy: nothing from anywhere, and of scripts and styles only these. A page with
+    weights beside it may fetch them from its own host."""
+    fetched = "connect-src 'self'; " if fetches else ""
     return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data: blob:; "
+        f"{fetched}"
         f"script-src {' '.join(map(_sha256, scripts))}; style-src {_sha256(style)}"
     )
 

@@ -105,3 +105,29 @@ def test_the_page_asks_for_its_weights(files, chromium: str, tmp_path: Path) -> 
     )
     assert "says ‘Tarso’ 99.995 %" in opened
     assert "head 1.2 off · said ‘Tarso’, now says ‘vice’" in edited
+
+
+def test_a_hosted_page_fetches_its_weights(files, chromium: str) -> None:
+    html, weights = files
+    found = call("weights.mjs", "hosted", chromium, str(html), str(weights))
+    assert found["asked"] == ["/a/x.html", "/a/x.weights"]
+    assert "says ‘Tarso’ 99.995 %" in found["texts"][0]
+
+
+def test_a_hosted_page_asks_for_weights_that_are_missing_or_others(
+    files, chromium: str, tmp_path: Path
+) -> None:
+    html, weights = files
+    other = tmp_path / "other.weights"
+    other.write_bytes(weights.read_bytes()[:-1])
+    for held, said in ("", "x.weights is not beside this page"), (str(other), "is not whole"):
+        found = call("weights.mjs", "hosted", chromium, str(html), held)
+        assert any(said in text for text in found["texts"])
+        assert any("Choose it, or drop it here" in text for text in found["texts"])
+
+
+def test_only_a_page_with_a_file_may_fetch(files, tmp_path: Path) -> None:
+    own = tmp_path / "own.html"
+    page.write(default_book("cat-sat"), own)
+    assert "connect-src 'self'" in files[0].read_text()
+    assert "connect-src" not in own.read_text()

@@ -1,5 +1,7 @@
 // Files of weights: read in Node.js, and asked for by a page in a browser. Called by test_weights_file.py.
 import { openAsBlob } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
 import { crc32 } from "../../exporters/web/crc.js";
@@ -43,4 +45,26 @@ export function given(program, path, files) {
     await page.waitForFunction(() => document.getElementById("ledger").textContent.includes("said"));
     return [...told, await page.locator("#ledger").innerText()];
   });
+}
+
+/** The ledger of a page on a host, with a file of weights beside it, or none; and what is asked instead. */
+export async function hosted(program, path, weights) {
+  const asked = [];
+  const host = createServer(async ({ url }, answer) => {
+    asked.push(url);
+    const file = url.endsWith(".html") ? path : url.endsWith(".weights") ? weights : "";
+    answer.writeHead(file ? 200 : 404, { "Content-Type": url.endsWith(".html") ? "text/html; charset=utf-8" : "application/octet-stream" });
+    answer.end(file ? await readFile(file) : "");
+  });
+  await new Promise((done) => host.listen(0, "127.0.0.1", done));
+  try {
+    return await withPage(program, { offline: false }, async (page) => {
+      await page.goto(`http://127.0.0.1:${host.address().port}/a/${basename(path)}`);
+      await page.waitForFunction(() => document.body.dataset.view || document.querySelector("#weights-file"));
+      const texts = await page.locator("#ledger, #main > .problem, #weights-file p").allInnerTexts();
+      return { texts, asked: asked.filter((url) => !url.endsWith("favicon.ico")) };
+    });
+  } finally {
+    host.close();
+  }
 }
