@@ -186,7 +186,7 @@ def story(w: Workbook) -> Story:
             "Two such directions can be the axes of a map of words, if they have length 1 and "
             "stand at right angles. Gram-Schmidt computes such axes.",
             "The first axis keeps its direction. The second axis loses its part along the "
-            "first axis. The rest is scaled to length 1.",
+            "first axis. Both axes then get length 1.",
             "Why it matters: you choose the meaning of both axes, and no other map allows this. "
             "In return, the map shows only two directions out of many.",
             "Here the two directions stand at right angles from the start, so the method "

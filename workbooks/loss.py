@@ -243,7 +243,7 @@ def story(w: Workbook) -> Story:
             "workbook shows both.",
             "Perplexity turns a loss into a number of words: a guess among so many equally "
             "likely words has the same loss.",
-            "If each word had a code of 0s and 1s, -log2 P would be its best length.",
+            "If each word had a code of 0s and 1s, the best code would have -log2 P digits.",
         ],
         errata=[
             "The slides use bits, and the notes use nats. The notes write a sum over the words, "

@@ -13,7 +13,7 @@ from cellformer.exporters.model.plan import Plan
 
 PLAYS = {
     "masked word": "On the sheet Play, type a sentence with a mask in the place of a word. The "
-    "sheet ranks the words that fit there.",
+    "sheet ranks the words that fit this place.",
     "sentence": "On the sheet Play, type two sentences. The sheet shows how similar the "
     "sentences are (cosine).",
     "class": "On the sheet Play, type a text. The sheet ranks the text’s classes.",

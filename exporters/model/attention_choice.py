@@ -104,7 +104,7 @@ class Choice:
         self.layer, self.head, self.word = (cell.fixed for cell in cells.cells)
         if len(layers) < self.book.model.spec.n_layers:
             text = worded(
-                "The other layers have no such heads, or their formula would be too long."
+                "Other layers have no heads of this kind, or their formula would be too long."
             )
             self.page.sheet.notes[TOP, OWN] = text
         numbers = (layers, range(self.per_layer), range(self.n_tokens))

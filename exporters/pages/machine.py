@@ -52,8 +52,8 @@ OF_MANY = 84
 CROSS = "cross"  # attention to the source sentence of two stacks
 DECIMALS = 9  # that where a token looks is rounded to: equal shares stay equal in every program
 TILED = (
-    "Each square is a head. In a token's row, the darker a cell, the more the token reads "
-    "there (full colour: 100 %). The mark is at {token}"
+    "Each square is a head. In a token's row, the darker a cell, the more the token reads that "
+    "word (full colour: 100 %). The mark is at {token}"
 )
 TILED_SOURCE = (
     "In a token's row, the darker a cell, the more the token reads that word of the source "

@@ -85,7 +85,7 @@ STORY = Story(
                    1, "3", ("probs", LAST, game.ID["vice"])),
         Suggestion(
             "Type ‘0’ on Switches for this head: the answer is now ‘vice’, as if a number had "
-            "called. ‘Tarso’ falls from {now:.3%} to {then:.3%}. Losers are still named "
+            "called. ‘Tarso’ falls from {now:.3%} to {then:.3%}. The model still names losers "
             "correctly 93.5 % of the time.",
                    ("blocks.1.attn.h2.switch", 0, 0), 0.0, ("probs", LAST, game.ID["Tarso"])),
     ],

@@ -147,7 +147,7 @@ def floor(ids: np.ndarray) -> float:
 # --- how well a model plays -------------------------------------------------------------------
 
 RULES = {
-    "peer epithet": "a leader calls the other by a nickname: Tarso, Cefa",
+    "peer epithet": "a leader calls the other leader by a nickname: Tarso, Cefa",
     "rank epithet": "a number calls a leader by his rank: capo, vice",
     "verb": "chiama follows the caller",
     "separator": "<SEP> ends a turn",

@@ -83,9 +83,11 @@ def _depth(book: ModelBook) -> list[Comparison]:
         Comparison("§5: stream along Tarso, at the start", -3.1, start, SCALE, 1, page),
         Comparison("§5: stream along Tarso, at the end", 10.6, end, SCALE, 1, page),
         Comparison("§5: what the first block's attention adds along Tarso", 7.62, attention - start,
-                   "our attention adds nearly nothing there (see our steps below)", 2, page),
+                   "our attention adds almost nothing in this direction (see our steps below)", 2, page),
         Comparison("Embeddings §4a: share of the path in the plane of Tarso and Paolo", 0.28,
-                   book.named("share of the path"), "our path lies more in that plane; see Trajectory", 2, MAPS),
+                   book.named("share of the path"), (
+                       "a larger part of our path lies in that plane; see Trajectory"
+                   ), 2, MAPS),
         Comparison("Embeddings §4a: the largest share in any plane", 0.72, book.named("best of the path"),
                    "first two principal components of the path as built (a constant)", 2, MAPS),
     ]  # fmt: skip

@@ -92,8 +92,8 @@ def story(w: Workbook) -> Story:
             "the picture into patches. Here you draw 8 x 8 pixels.",
             "The drawing is cut into 16 patches of 2 x 2. A small matrix turns the four pixels "
             "of a patch into a vector, like the embedding of a word.",
-            "The model adds a vector for the place of the patch. The rest is the same as for "
-            "words: attention, MLP, and a score for each of ten digits.",
+            "The model adds a vector for the place of the patch. All other steps are the same "
+            "as for words: attention, MLP, and a score for each of ten digits.",
             worded(
                 "The model has {weights:,} weights. It learned these weights from {n:,} drawings "
                 "by 13 people. {accuracy}",
@@ -112,7 +112,7 @@ def story(w: Workbook) -> Story:
             "The sheet Looks shows the attention of [CLS] to each patch, for each head. The "
             "model reads its guess from the token [CLS].",
             "The sheet Held out has fifty drawings that were not in the training set. Can you "
-            "name all of these digits? The model can name most of them.",
+            "name all of these digits? The model can name most of these digits.",
             "The sheets Patches, Layer 0, Layer 1 and Readout show every formula from the pixels "
             "to the ten probabilities, and the model's weights.",
             "Layers and heads are counted from 0: head 1.0 is head number 0 in layer 1.",

@@ -196,8 +196,8 @@ def _suggestions() -> list[Suggestion]:
             ("search.asked", 0, 3), "bond", ("search.found", 0, 0), others={"cosine": ("search.cosines", 1, 0)},
         ),
         Suggestion(
-            "Type ‘dividend’: the cosine of text 4 rises from {now:.2f} to {then:.2f}. Text 4 is "
-            "now as near as text 3, but text 4 does not say when.",
+            "Type ‘dividend’: the cosine of text 4 rises from {now:.2f} to {then:.2f}. Text 4 "
+            "is now as near as text 3, but text 4 names no date.",
             ("search.stored", 3, 4), "dividend", ("search.cosines", 3, 0),
         ),
         Suggestion(

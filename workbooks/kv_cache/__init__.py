@@ -183,7 +183,7 @@ def story(w: Workbook) -> Story:
             ),
             "A model writes a text token by token. Each new token uses its query once. Every "
             "later token reads its key and its value again.",
-            "So the model keeps keys and values, but no queries. Hence the name KV cache.",
+            "So the model keeps keys and values, but no queries. This explains the name KV cache.",
             "Why it matters: the cache saves most of the computation. In return, a long "
             "conversation needs much memory.",
         ],

@@ -251,7 +251,8 @@ def step_sheets(p: Parts) -> None:
     placed = w.book.places
     forward = w.sheet("Step 1 Forward", "from the words of the batch to the loss")
     back = w.sheet(
-        "Step 2 Backward", "how the loss changes with every number: from the loss back to the start"
+        "Step 2 Backward",
+        ("how the loss changes with every number, computed backwards from the loss to the start"),
     )
     update = w.sheet("Step 3 Update", "every weight after this step")
     forward.heading("The batch: the next sentences of the corpus")

@@ -114,7 +114,9 @@ def formulas(table: Mapping[str, Count], rows: Rows) -> Formula:
 
 def rule_of_thumb(ws: Composer, rows: Rows) -> None:
     """Add the rule, its ratio to the exact count, and a chart of that."""
-    ws.heading("Attention: 4 · d_model² per layer; MLP: 8 · d_model². The rule omits the rest")
+    ws.heading(
+        "Attention: 4 · d_model² per layer; MLP: 8 · d_model². The rule omits all other weights"
+    )
     add(ws, "rule", counts.RULE, rows)
     top, _, left, right = ws.rect(add(ws, "ratios", counts.RATIOS, rows, "live percent"))
     models = ws.sheet[top - 1, left:right]

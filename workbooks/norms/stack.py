@@ -23,8 +23,7 @@ def add(w: Workbook) -> None:
     """Add the sheet, and charts of the sizes of the streams."""
     ws = w.sheet(
         "Stack",
-        "the same sublayer eight times: with a norm before it, with a norm after it, without a "
-        "norm",
+        "eight layers with the same sublayer: a norm before it, a norm after it, or no norm",
         widths={0: 12, **dict.fromkeys(range(1, 27), 9), **dict.fromkeys((5, 6, 21, 22), 2)},
     )
     typed(ws)

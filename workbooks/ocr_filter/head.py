@@ -32,7 +32,7 @@ def add(w: Workbook) -> None:
         "A filter at the top left sees 3 x 3 pixels, and never the bottom right corner. A head "
         "compares all pixels.",
         "This head is set by hand. The head looks for the opposite pixel, and brings the ink "
-        "from there in one step.",
+        "of that pixel in one step.",
         widths={0: 18, **dict.fromkeys(range(1, 30), 8)},
     )
     ws.typed("place", [[0.0, 0.0]], ["a pixel"], ("row", "col"), style="dial")

@@ -314,10 +314,10 @@ def growth(ws: Composer, top: int, sizes: Area, lengths: Area, grown: Area) -> N
         each, stays = numbers_kept(sizes, j, expression(1)), grown[0, j + 1]
         said = (
             "The transformer keeps {each} numbers for each word. The Mamba always keeps "
-            "{stays} numbers: fewer from word {word} on.",
+            "{stays} numbers. From word {word} on, the Mamba keeps fewer.",
             "Pythia, a transformer of 2.8 billion weights, keeps {each} million numbers for "
-            "each word. A Mamba of that size always keeps {stays} million: fewer from word "
-            "{word} on.",
+            "each word. A Mamba of that size always keeps {stays} million. From word {word} "
+            "on, the Mamba keeps fewer.",
         )[row]
         told = sentence(
             said,

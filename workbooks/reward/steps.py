@@ -175,7 +175,10 @@ def add(p: Parts) -> None:
         "(DeepSeekMath 2024, 4.1.1).",
     )
     loss(losses)
-    back = w.sheet("Step 5 Backward", "how the loss changes with every number: from the loss back")
+    back = w.sheet(
+        "Step 5 Backward",
+        ("how the loss changes with every number, computed backwards from the loss"),
+    )
     adam = w.sheet("Step 6 Adam", "every weight after this step")
     sheets = {"model": model, "forward": forward, "loss": losses, "back": back, "adam": adam}
     placed, held = w.book.places, {slug(model) for model in p.trained}

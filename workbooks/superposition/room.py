@@ -225,8 +225,8 @@ def suggest(w: Workbook, ws: Composer) -> None:
             fit[2],
         ),
         w.suggestion(
-            "Type ‘0.1’: GPT-3 has 12,288 dimensions. There the number of directions that fit is "
-            "10 to the power of {then:.1f}, not {now:.1f}.",
+            "Type ‘0.1’: in the 12,288 dimensions of GPT-3, the number of directions that fit "
+            "is 10 to the power of {then:.1f}, not {now:.1f}.",
             {near: 0.1},
             most,
         ),

@@ -65,7 +65,7 @@ def add(
     n_ids = steps.one("n_ids", IF(wrong > 0, 0, MIN(steps.n_tokens, whole)))
     fine = steps.one("fine", IF(wrong > 0, 0, IF(whole > steps.n_tokens, 0, 1)))
     told = IF(whole == 1, sentence("1 token"), sentence("{n} tokens", n=whole))
-    fits = "{n} tokens: only the first {room} fit, the rest is left out"
+    fits = "{n} tokens: only the first {room} fit, and the sheet ignores the others"
     left_out = sentence(fits, n=whole, room=steps.n_tokens)
     message = IF(
         whole == 0, sentence("nothing is typed"), IF(whole > steps.n_tokens, left_out, told)
