@@ -191,8 +191,7 @@ TERMS = (
     ),
     Term(
         "pattern",
-        "The attention weights of a head. A row says how much one token reads from each token. "
-        "A row sums to 100 %.",
+        "The attention weights of a head. Each row shows what one token reads, and sums to 100 %.",
         ("pattern",),
     ),
     Term(

@@ -225,7 +225,7 @@ def test_numbers_kept() -> None:
     )
     np.testing.assert_array_equal(kept["grown"].astype(float), wanted.T)
     assert of_mamba // (2 * 32 * 2560) + 1 == 39
-    assert "fewer from word 39 on" in told("Cost")
+    assert "From word 39 on, the Mamba keeps fewer" in told("Cost")
 
 
 # --- training -----------------------------------------------------------------------------------

@@ -112,8 +112,8 @@ CHOSEN = Chosen(
             "‘{now}’. Both are names of the same leader.",
                    ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
         Suggestion(
-            "Type ‘1’ as the number of components left out. The longest vectors then hardly "
-            "count, and the map shows {then:.0%} of the spread, not {now:.0%}.",
+            "Type ‘1’ as the number of components left out. The longest vectors hardly count: "
+            "the map shows {then:.0%} of the spread, not {now:.0%}.",
                    ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
         Suggestion(
             "Type ‘7’ instead of ‘Paolo’ in direction 1. This direction then leads to a number. "

@@ -150,8 +150,8 @@ def _counted(page: Composer, row: int) -> None:
     )
     page.sheet.put(row, RIGHT, "Counted over whole games", "heading")
     text = (
-        f"The table groups all words of {found['games']} new games by the model's probability. It "
-        "compares each group with the grammar's probability."
+        f"The table groups the words of {found['games']} new games by the model's probability, "
+        "beside the grammar's."
     )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at((row + 2, RIGHT), *heads, style="label")
@@ -166,8 +166,8 @@ def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
     live."""
     page.sheet.put(row, RIGHT, "The model always gives a ranking", "heading")
     text = (
-        "The model also gives probabilities after words in an order that no game has. Even "
-        "then, the model may look sure."
+        "The model also gives probabilities after impossible sentences, and may look sure even "
+        "then."
     )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at(

@@ -109,8 +109,8 @@ def _maps(book: ModelBook) -> list[Comparison]:
                    "times as long", 3, MAPS),
         Comparison("§4b: share of four components", 0.553, share["four_share"], "again, the long vectors dominate", 3, MAPS),
         Comparison("§4b: share of two components, by cosine", 0.435, share["cosine_share"],
-                   "without vector lengths, the essay's share rises; our share falls, because "
-                   "it depended on length", 3, MAPS),
+                   "without lengths, the essay's share rises; our share falls, because it "
+                   "depended on length", 3, MAPS),
     ]  # fmt: skip
 
 
