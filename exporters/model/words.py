@@ -79,7 +79,7 @@ MEANING = {
     "W_latent": "weights from the stream to the latent vector of keys and values",
     "W_of_query": "weights from the stream to the latent vector of queries",
     "W_shared": "weights for rotated key features, which all heads share",
-    "fixed_eps": "keeps the latent’s divisor above 0; a fixed number, not from the config file",
+    "fixed_eps": "keeps the latent’s divisor above 0; a constant, not in the config file",
     "short": "latent vector before its norm",
     "shared_k": "rotated key features, which all heads share",
     "own_k": "key features that are not rotated",
@@ -190,7 +190,7 @@ MEANING = {
     "x": "the stream at the chosen position",
     "last": "the token at the position, for the readout",
     "direction": "direction of a logit: the unembedding of the word",
-    "mapped": "the direction in the stream, before the projection to the size of word vectors",
+    "mapped": "the direction before the projection to the size of word vectors",
     "gained": "the direction before the norm's gain",
     "credit": "share of a word's logit",
     "turned": "the transpose",
@@ -249,9 +249,9 @@ MEANING = {
     "mixed_out": "sum of the outputs of attention and of the state space model",
     "ssm_out": "output of the state space model, added to the stream",
     "time_out": "output of time mixing, added to the stream",
-    "mix_k": "share of this token in the keys’ input; the rest comes from the previous token",
-    "mix_v": "share of this token in the values’ input; the rest comes from the previous token",
-    "mix_r": "share of this token in the gates’ input; the rest comes from the previous token",
+    "mix_k": "share of this token in the keys’ input (rest: previous token)",
+    "mix_v": "share of this token in the values’ input (rest: previous token)",
+    "mix_r": "share of this token in the gates’ input (rest: previous token)",
     "mixed_k": "mix of this token and the token before, for keys",
     "mixed_v": "mix of this token and the token before, for values",
     "mixed_r": "mix of this token and the token before, for gates",
@@ -266,7 +266,7 @@ MEANING = {
     "top_before": "the largest exponent up to the previous token",
     "sum": "weighted sum of the values so far; each row uses the row before",
     "counted": "sum of the tokens’ importance so far; each row uses the row before",
-    "top_of_both": "the larger of two exponents: of earlier tokens, or of the current token",
+    "top_of_both": "the larger exponent, of earlier tokens or of the current token",
     "past": "factor for the sums of earlier tokens",
     "now": "importance of the current token",
     "sum_of_both": "weighted sum of all values up to the token",
@@ -284,8 +284,8 @@ MEANING = {
     "conv_v": "weighted sum of the values of this and earlier tokens",
     "long_q": "convolution result after the activation",
     "long_k": "convolution result after the activation",
-    "q_eps": "keeps the query’s length above 0; a fixed number, not from the config file",
-    "k_eps": "keeps the key’s length above 0; a fixed number, not from the config file",
+    "q_eps": "keeps the query’s length above 0; a constant, not in the config file",
+    "k_eps": "keeps the key’s length above 0; a constant, not in the config file",
     "q_length": "length of each query",
     "k_length": "length of each key",
     "unit_q": "queries of length 1",
@@ -451,7 +451,7 @@ def of_backward(block: Block, gradient_of: str) -> str:
     if TURNED in block.passes:
         return "table with rows and columns swapped (transposed)"
     if block.leaf == GAIN:
-        return "estimate by gradient: how much the lead rises with the other sentence’s row"
+        return "estimated rise of the lead with the other sentence’s row"
     if block.leaf.startswith("part"):
         return "an intermediate step of the backward pass"
     return worded(

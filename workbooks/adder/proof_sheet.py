@@ -121,7 +121,7 @@ LARGE_ONES = (
     "share",
 )  # fmt: skip
 OF_CASES = {
-    "case": "digit of the second number; 1 if the case is possible",
+    "case": "digit b; 1 if possible",
     "sums": "both heads: sum of e^score, and sum of e^score × value",
     "share": "1 / sum of e^score",
     "mean": "what both heads read: the mean of the values",

@@ -234,8 +234,8 @@ def _suggestions() -> list[Suggestion]:
     return [
         Suggestion(
             "Type ‘32’: with all words in the fit, untrained vectors explain {then:.0%} of "
-            "gender, not {now:.0%}. For held-out words, they explain nothing. So R² on fitted "
-            "words misleads.",
+            "gender, not {now:.0%}. For held-out words, they explain nothing. So this R² "
+            "misleads.",
             components, N_PARTS, ("probes.explained", 0, 0),
         ),
         Suggestion(

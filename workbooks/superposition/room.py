@@ -67,8 +67,7 @@ def add(w: Workbook) -> None:
 def sample(w: Workbook, ws: Composer) -> None:
     """Add random directions in cells: how many of them fit, beside the formulas."""
     ws.heading(
-        f"Measured with {N} random directions. A direction is kept if it is nearly at right angles to "
-        "all directions kept before",
+        "A random direction is kept if it is nearly at right angles to all directions kept before",
         "The sheet Directions has the vectors and every cosine. Only the first d "
         "numbers of a vector are used.",
         style="note",
