@@ -39,6 +39,7 @@ UNLIKE = (
     "mlp_only_layers",
     "no_rope_layers",
     "num_hidden_groups",
+    "num_kv_shared_layers",
 )  # where they stand, layers differ, or share their weights
 
 

@@ -63,6 +63,7 @@ ENCODER = {"hidden_act": "gelu", "activation": "gelu", "pad_token_id": 0}
 SMALL = {"d_vocab": 8, "d_model": 64, "n_ctx": 8, "n_layers": 2, "n_heads": 8, "d_head": 8}
 SMALL |= {"d_mlp": 256, "d_expert": 8}
 HEADS = {"expand": 1}  # of Mamba-2, whose channels are those of its heads
+HEADS |= {"num_kv_shared_layers": 0}  # Gemma 3n has 15
 DISTILBERT = {"dim": 64, "hidden_dim": 8, "n_layers": 2, "n_heads": 8}
 
 

@@ -44,6 +44,12 @@ def embed(ids: X, table: X) -> X:
     return lookup(table, ids)
 
 
+@op(ids="i,0", n="0,0")
+def or_first(ids: X, n: X) -> X:
+    """Ids below n; 0 for the others."""
+    return IF(ids < n, ids, 0)
+
+
 @op(level="i,j", factor="0,j", shift="0,j")
 def scaled(level: X, factor: X, shift: X) -> X:
     """A pixel's brightness as the model reads it."""
@@ -161,6 +167,27 @@ def normalize(x: X, mean: X, scale: X) -> X:
 @op(x="i,j", w="0,j", b="0,j")
 def affine(x: X, w: X, b: X = None) -> X:
     return x * w if b is None else x * w + b
+
+
+@op(xs="i,j", shares="i,@#", own="i,j", many="xs shares")
+def plus_shares(xs: Sequence[X], shares: Sequence[X], own: X) -> X:
+    """A part of the stream, plus a share of each (Baykal et al. 2023, section 3)."""
+    total = own
+    for x, share in zip(xs, shares, strict=True):
+        total = total + x * share
+    return total
+
+
+@op(x="i,j", found="i,j", expected="i,j", share="i,@")
+def moved(x: X, found: X, expected: X, share: X) -> X:
+    """A part of the stream, moved as far as another is not as expected, and a share more."""
+    return x + (found - expected) * (1 + share)
+
+
+@op(x="i,j", mean="i,0", size="i,0", far="0,0")
+def above(x: X, mean: X, size: X, far: X) -> X:
+    """How far x is above a bound, so many deviations from the mean; 0 below it."""
+    return MAX(0, x - (mean + size * far))
 
 
 # --- RMSNorm (Zhang & Sennrich 2019) --------------------------------------------------------

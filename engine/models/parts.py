@@ -310,15 +310,23 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
     return b.block("mlp_out", ops.switched_linear, post, W_out, on, stand_in(mlp, on), b_out)
 
 
-def mlp(b: Forward, x: Block, bias: bool, gated: bool = False, by: float = 1.0) -> Block:
+def mlp(
+    b: Forward,
+    x: Block,
+    bias: bool,
+    gated: bool = False,
+    by: float = 1.0,
+    cut: Callable[[Forward, Block], Block] | None = None,
+) -> Block:
     """An MLP: expand, apply the activation function, multiply if it is gated, contract: [n_tokens,
-    d_model]. The gate is multiplied `by` a number before the activation function."""
+    d_model]. Before the activation function, the gate is multiplied `by` a number, or `cut`."""
     m, axes, act = b.at("mlp"), ("d_model", "d_mlp"), getattr(ops, b.spec.activation)
     if not gated:
         pre = linear(m, "pre", x, "in", axes, bias)  # [n_tokens, d_mlp]
         return contract(b, m.block("post", act, pre), bias)
     name = "gate" if by == 1 else "unscaled.gate"
     gate = times(m, "gate", linear(m, name, x, "gate", axes, bias), "gate", by)
+    gate = cut(m, gate) if cut else gate  # as before
     pre = linear(m, "pre", x, "in", axes, bias)  # [n_tokens, d_mlp]
     return contract(b, m.block("post", ops.gated, m.block("act", act, gate), pre), bias)
 

@@ -20,8 +20,8 @@ def pool(g: Forward, x: Block, present: Block) -> Block:
     if spec.d_sentence:
         dense = g.at("dense")
         if spec.d_between:
-            W = dense.weight("W_first", "d_model", "d_between")
-            v = dense.block("first", ops.linear, v, W)  # [1, d_between]
+            W = dense.weight("W_between", "d_model", "d_between")
+            v = dense.block("between", ops.linear, v, W)  # [1, d_between]
         W = dense.weight("W", v.axes[1], "d_sentence")
         b = dense.weight("b", "d_sentence") if spec.sentence_bias else None
         v = dense.block("out", ops.linear, v, W, b)  # [1, d_sentence]

@@ -29,6 +29,8 @@ LLAMA = {
 # The language model's fields, where its config says nothing
 SEEING: Mapping[str, Mapping[str, Any]] = {
     "gemma3": {"model_type": "gemma3_text"},
+    "gemma3n": {"model_type": "gemma3n_text"},
+    "gemma4": {"model_type": "gemma4_text"},
     "llava": LLAMA,
     "mistral3": {"model_type": "mistral"},
     "qwen2_vl": QWEN2,
@@ -38,10 +40,13 @@ SEEING: Mapping[str, Mapping[str, Any]] = {
     "qwen3_5_moe": {"model_type": "qwen3_5_moe_text"},
     "smolvlm": LLAMA,
 }
-TIED = ("gemma3", "mistral3")  # unless their configs say otherwise
+TIED = ("gemma3", "gemma3n", "gemma4", "mistral3")  # unless their configs say otherwise
+CAPPED = ("gemma3n", "gemma4")  # as a whole, others do not cap the logits
 FLAT = ("qwen2_vl", "qwen2_5_vl")  # their first configs have all fields in one object
 OWN_KIND = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # with a name of its own for their language model
 BESIDE = (  # fields about pictures and sound
+    "audio_config",
+    "eoa_token_index",
     "vision_config",
     "image_token_index",
     "mm_tokens_per_image",
@@ -56,6 +61,8 @@ BESIDE = (  # fields about pictures and sound
     "projection_dim",
     "scale_factor",
     "ignore_index",
+    "audio_soft_tokens_per_image",
+    "vision_soft_tokens_per_image",
 )
 OF_PICTURES = (  # fields of the language model's config that it does not read
     "num_image_tokens",
@@ -66,7 +73,7 @@ OF_PICTURES = (  # fields of the language model's config that it does not read
     "transformers.js_config",
 )
 STARTS = ("model.language_model.", "model.text_model.")  # of names of tensors
-BARE = ("lm_head.", "model.embed_tokens.", "model.layers.", "model.norm.")
+BARE = ("lm_head.", "model.embed_tokens.", "model.layers.", "model.norm.")  # of one alone
 
 
 def kind_read(config: Config) -> str:
@@ -91,7 +98,8 @@ def reading_part(whole: Config) -> Config:
     if text["model_type"] == usual["model_type"]:
         text = {**usual, **text}
     values = {k: v for k, v in text.items() if k not in (*BESIDE, *OF_PICTURES)}
-    values |= {"tie_word_embeddings": tied, "final_logit_softcapping": None}  # it caps no logits
+    values["tie_word_embeddings"] = tied
+    values |= {} if kind in CAPPED else {"final_logit_softcapping": None}
     if kind in OWN_KIND:
         values |= {
             "rope_scaling": None,

@@ -193,6 +193,6 @@ def _meaning(c: Config, module: Config) -> dict[str, Any]:
 
 def pieces() -> Pieces:
     """The pieces of the weights of Dense modules."""
-    yield "dense.W_first", Piece(f"{FIRST}weight", transposed=True)
+    yield "dense.W_between", Piece(f"{FIRST}weight", transposed=True)
     yield "dense.W", Piece(f"{LINEAR}weight", transposed=True)
     yield "dense.b", Piece(f"{LINEAR}bias")

@@ -165,6 +165,8 @@ def _estimates(
 ) -> None:
     """Add the output of each part along the target's direction, live, at the position of Play,
     and its difference from the known effects."""
+    if not any(writers(book, part) for part in cells):  # each passes later layers (Gemma 3n)
+        return
     n_layers = 1 + max(row for row, _ in cells.values()) - GRID_ROW
     top = GRID_ROW + n_layers + BELOW
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1

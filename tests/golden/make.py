@@ -57,6 +57,18 @@ GEMMA3 = TINY | {
     },
 }  # fmt: skip
 EMBEDDING = GEMMA3 | {"sliding_window": 20, "use_bidirectional_attention": True}
+GEMMA4 = TINY | {
+    "head_dim": 4, "num_hidden_layers": 3, "sliding_window": 3, "num_kv_shared_layers": 1,
+    "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+    "vocab_size_per_layer_input": 17, "hidden_size_per_layer_input": 2, "attention_k_eq_v": True,
+    "use_double_wide_mlp": True, "global_head_dim": 6,
+}  # fmt: skip
+GEMMA3N = TINY | {
+    "head_dim": 4, "num_hidden_layers": 3, "sliding_window": 3, "num_kv_shared_layers": 1,
+    "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+    "vocab_size_per_layer_input": 15, "hidden_size_per_layer_input": 2, "laurel_rank": 2,
+    "altup_num_inputs": 2, "activation_sparsity_pattern": [0.7, 0.0, 0.0],
+}  # fmt: skip
 MIXTRAL = TINY | {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 4}
 QWEN_MOE = TINY | {"num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 4}
 GRANITE = {
@@ -315,6 +327,8 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     ),
     "gemma3": (19, lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3))),
     "embeddinggemma": (241, lambda: t.Gemma3TextModel(t.Gemma3TextConfig(**EMBEDDING))),
+    "gemma4": (244, lambda: t.Gemma4ForCausalLM(t.Gemma4TextConfig(**GEMMA4))),
+    "gemma3n": (243, lambda: t.Gemma3nForCausalLM(t.Gemma3nTextConfig(**GEMMA3N))),
     "phi": (20, lambda: t.PhiForCausalLM(t.PhiConfig(**PHI))),
     "gptj": (21, lambda: t.GPTJForCausalLM(t.GPTJConfig(**GPTJ))),
     "falcon": (22, lambda: t.FalconForCausalLM(t.FalconConfig(**FALCON_40B))),
@@ -542,7 +556,10 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
             out = model(pixels(model, ids), output_hidden_states=True, output_attentions=True)
         else:
             out = model(torch.tensor([ids]), **asked)
-        *states, last = [h[0].numpy() for h in out.hidden_states]
+        first = model.config.model_type == "gemma3n_text"  # part of several of the stream
+        *states, last = [(h[0] if first else h)[0].numpy() for h in out.hidden_states]
+        if first:
+            last = model.model(torch.tensor([ids])).last_hidden_state[0].numpy()
         if model.config.model_type == "vit":
             last = model.vit.layernorm(torch.tensor(last)).numpy()
     if recurs:  # it gives what each layer ends with

@@ -299,7 +299,13 @@ BEFORE = {
 @pytest.mark.parametrize("names", BEFORE)
 @pytest.mark.parametrize(
     ("name", "sees"),
-    [("gemma3", "gemma3"), ("ministral3", "mistral3"), ("qwen3_next", "qwen3_5_moe")],
+    [
+        ("gemma3", "gemma3"),
+        ("gemma3n", "gemma3n"),
+        ("gemma4", "gemma4"),
+        ("ministral3", "mistral3"),
+        ("qwen3_next", "qwen3_5_moe"),
+    ],
 )
 def test_text_part_of_a_vision_model(name: str, sees: str, names: str, tmp_path: Path) -> None:
     found, (prefix, head) = folder(name, tmp_path), BEFORE[names]

@@ -21,12 +21,14 @@ VISION = {  # as small as the classes allow; the fields that a kind does not kno
     "depth": 1, "num_heads": 2, "image_size": 8, "patch_size": 4, "embed_dim": 8,
     "num_position_embeddings": 4,
 }  # fmt: skip
-KINDS = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "llava", "smolvlm")
+KINDS = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "llava", "smolvlm", "gemma4")
 READS = {"llava": ("llama", "mistral", "qwen2", "qwen3"), "smolvlm": ("llama", "mistral")}
 
 
 def text_config(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     """The config of the part that reads; its rotary positions say how pictures turn."""
+    if kind == "gemma4":
+        return test_fuzz.layered(rng) | {"pad_token_id": 0}
     text = test_fuzz.llama_sizes(rng) | {"pad_token_id": None, "rms_norm_eps": pick(rng, 1e-6, 0.1)}
     text |= {"attention_bias": bool(rng.integers(2))} if kind == "qwen3_vl" else {}
     if kind in READS:
@@ -55,9 +57,12 @@ def whole(rng: np.random.Generator, kind: str) -> Any:
         vision["out_hidden_size"] = text["hidden_size"]
     if kind == "llava":
         vision["model_type"] = "clip_vision_model"
+    if kind == "gemma4":
+        vision = None
     tied = {"tie_word_embeddings": text["tie_word_embeddings"]}
     config = test_fuzz.t.CONFIG_MAPPING[kind](text_config=text, vision_config=vision, **tied)
-    return test_fuzz.t.AutoModelForImageTextToText.from_config(config)
+    with test_fuzz.double_constants():
+        return test_fuzz.t.AutoModelForImageTextToText.from_config(config)
 
 
 @pytest.mark.parametrize("kind", KINDS)
