@@ -111,6 +111,7 @@ BERT = {
     "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
     "max_position_embeddings": 12, "vocab_size": 17,
 }  # fmt: skip
+TURNED = BERT | {"hidden_size": 12, "num_attention_heads": 2, "pad_token_id": 0}
 ROBERTA = BERT | {"type_vocab_size": 1, "pad_token_id": 16, "max_position_embeddings": 30}
 DISTILBERT = {
     "dim": 12, "n_layers": 2, "n_heads": 3, "hidden_dim": 20, "max_position_embeddings": 12,
@@ -337,6 +338,9 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "bloom": (25, lambda: t.BloomForCausalLM(t.BloomConfig(**BLOOM))),
     "opt": (26, lambda: t.OPTForCausalLM(t.OPTConfig(**OPT))),
     "opt-350m": (27, lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M))),
+    "ernie": (143, lambda: t.ErnieForMaskedLM(t.ErnieConfig(**BERT, use_task_id=True))),
+    "nomic_bert": (144, lambda: t.NomicBertForMaskedLM(t.NomicBertConfig(**TURNED))),
+    "gte": (145, lambda: t.GteForMaskedLM(t.GteConfig(**TURNED))),
     "bert": (28, lambda: t.BertForMaskedLM(t.BertConfig(**BERT))),
     "roberta": (29, lambda: t.RobertaForMaskedLM(t.RobertaConfig(**ROBERTA))),
     "distilbert": (30, lambda: t.DistilBertForMaskedLM(t.DistilBertConfig(**DISTILBERT))),

@@ -1223,6 +1223,37 @@ def bert(rng: np.random.Generator) -> Network:
     return t.BertForMaskedLM(t.BertConfig(**bert_sizes(rng)))
 
 
+def any_head(rng: np.random.Generator, name: str, values: dict) -> Network:
+    """An encoder with one of three heads."""
+    task = pick(rng, "MaskedLM", "SequenceClassification", "TokenClassification")
+    values |= {"num_labels": int(rng.integers(2, 5)), "pad_token_id": 0}
+    return getattr(t, f"{name}For{task}")(getattr(t, f"{name}Config")(**values))
+
+
+def ernie(rng: np.random.Generator) -> Network:
+    tasks = {"use_task_id": bool(rng.integers(2)), "task_type_vocab_size": int(rng.integers(1, 4))}
+    return any_head(rng, "Ernie", bert_sizes(rng) | tasks)
+
+
+def turned_sizes(rng: np.random.Generator) -> dict:
+    values = bert_sizes(rng) | {"hidden_act": pick(rng, *ACTIVATIONS)}
+    values["hidden_size"] = values["num_attention_heads"] * 2 * int(rng.integers(1, 4))
+    turns = {"rope_type": pick(rng, "default", "linear", "proportional"), "rope_theta": 50.0}
+    turns |= {} if turns["rope_type"] == "default" else {"factor": 2.0}
+    return values | {"rope_parameters": pick(rng, None, turns)}
+
+
+def nomic_bert(rng: np.random.Generator) -> Network:
+    d_head = {"head_dim": pick(rng, None, 2, 6)}
+    return any_head(rng, "NomicBert", turned_sizes(rng) | d_head)
+
+
+def gte(rng: np.random.Generator) -> Network:
+    values = turned_sizes(rng)
+    values["type_vocab_size"] = int(rng.integers(0, 3))
+    return any_head(rng, "Gte", values)
+
+
 def roberta(rng: np.random.Generator) -> Network:
     kinds = (t.RobertaConfig, t.RobertaForMaskedLM), (t.XLMRobertaConfig, t.XLMRobertaForMaskedLM)
     config, model = pick(rng, *kinds, (t.CamembertConfig, t.CamembertForMaskedLM))
@@ -1488,7 +1519,12 @@ def drawn(rng: np.random.Generator, model: Network) -> list[int]:
 def is_bert(model: Network) -> bool:
     """Whether it is BERT, or one of its kin."""
     return "bert" in type(model).__name__.lower() or isinstance(
-        model, t.ElectraPreTrainedModel | t.EsmPreTrainedModel | t.MPNetPreTrainedModel
+        model,
+        t.ElectraPreTrainedModel
+        | t.ErniePreTrainedModel
+        | t.GtePreTrainedModel
+        | t.EsmPreTrainedModel
+        | t.MPNetPreTrainedModel,
     )
 
 
@@ -1642,6 +1678,7 @@ ROTARY = [path.parent.name for path in sorted(GOLDEN.glob("*/config.json"))
 # The reference itself fails, or the product refuses: their positions are by kind of layer
 NOT_PROPORTIONAL = ("gpt_neox", "modernbert", "phi", "phi3", "phimoe", "stablelm")
 NOT_PROPORTIONAL += ("gemma3", "gemma3n", "gemma4", "embeddinggemma", "ministral3", "olmo3")
+NOT_PROPORTIONAL += ("gte", "nomic_bert")
 
 
 @pytest.mark.parametrize("name", [name for name in ROTARY if name not in NOT_PROPORTIONAL])

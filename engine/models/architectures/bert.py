@@ -45,22 +45,32 @@ def embed(g: Forward, ids: Sequence[int], size: str = "d_model") -> tuple[Block,
     size]."""
     spec = g.spec
     W_E, embed = parts.embed(g, ids, size=size)  # embed: [n_tokens, size]
-    places = parts.positions(g, len(ids), spec.first_position)  # [n_tokens, 1]
-    W_pos = g.weight("W_pos", "n_positions", size)
-    stream = [embed, g.block("pos_embed", ops.embed, places, W_pos)]
-    if spec.n_segments:
-        segments = g.input("segments", np.zeros((len(ids), 1)), ("token", ""), "ids")
-        W_seg = g.weight("W_segment", "n_segments", size)
-        stream.append(g.block("segment_embed", ops.embed, segments, W_seg))
+    stream = [embed]
+    if spec.position == "learned":
+        places = parts.positions(g, len(ids), spec.first_position)  # [n_tokens, 1]
+        W_pos = g.weight("W_pos", "n_positions", size)
+        stream.append(g.block("pos_embed", ops.embed, places, W_pos))
+    for kind in ("segment", "task"):
+        if getattr(spec, f"n_{kind}s", 0):
+            which = g.input(f"{kind}s", np.zeros((len(ids), 1)), ("token", ""), "ids")
+            W = g.weight(f"W_{kind}", f"n_{kind}s", size)
+            stream.append(g.block(f"{kind}_embed", ops.embed, which, W))
     x = g.block("embed_sum", ops.add, stream)
     return W_E, parts.layer_norm(g.at("ln_embed"), x, spec.norm_eps)
 
 
 def of_layers(
-    g: Forward, x: Block, W_E: Block, owners: Sequence[int] = (), biases: Sequence[Block] = ()
+    g: Forward,
+    x: Block,
+    W_E: Block,
+    owners: Sequence[int] = (),
+    biases: Sequence[Block] = (),
+    turn: tuple[Block, Block] | None = None,
+    write: Callable[[Forward, Block], Block] | None = None,
 ) -> None:
     """All layers over the embedded tokens x [n_tokens, d_model], and the output. `owners` are
-    the layers whose weights each layer uses (default: its own); `biases` as in `attention`."""
+    the layers whose weights each layer uses (default: its own); `biases` and `turn` as in
+    `attention`; `write` is the MLP (default: `mlp`)."""
     spec, n_tokens = g.spec, x.shape[0]
     present = g.input("attention_mask", np.ones((n_tokens, 1)), ("token", ""))  # [n_tokens, 1]
 
@@ -68,11 +78,11 @@ def of_layers(
         b = g.at(f"blocks.{layer}")
         b = b.with_weights_of(f"blocks.{owners[layer]}") if owners else b
         x = b.block("resid_pre", ops.add, [x])  # [n_tokens, d_model]
-        attn_out = attention(b, x, present, biases=biases)  # [n_tokens, d_model]
+        attn_out = attention(b, x, present, turn, biases)  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
         x = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
 
-        x = b.block("resid_post", ops.add, [x, mlp(b, x)])  # [n_tokens, d_model]
+        x = b.block("resid_post", ops.add, [x, (write or mlp)(b, x)])  # [n_tokens, d_model]
         x = parts.layer_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, [x])  # [n_tokens, d_model]
@@ -205,8 +215,8 @@ def pieces_of(
     in `of_head`, the others as in `layout`."""
 
     def pieces(spec: ModelSpec) -> Pieces:
-        yield from of_embeddings(base)
         yield from layout(whole or {}, f"{base}.{layers}", norms, heads, attn, mlp)(spec)
+        yield from of_embeddings(base)
         yield from of_head(spec, words, classes)
 
     return pieces

@@ -6,18 +6,27 @@ from dataclasses import dataclass
 from functools import partial
 
 from cellformer.engine.cells.access import EVERYTHING
+from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
-from cellformer.engine.models import distance, ops, sentence_modules
+from cellformer.engine.models import distance, ops, parts, rope, sentence_modules
 from cellformer.engine.models.architectures import bert
 from cellformer.engine.models.architectures.kin import Kin
 from cellformer.engine.models.distance import Buckets
-from cellformer.engine.models.foreign import Config, Pieces, of_layer, outside
+from cellformer.engine.models.foreign import (
+    Config,
+    Pieces,
+    joined_heads,
+    mapped,
+    of_layer,
+    outside,
+)
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
 
 PROJECTION = ("W_project_E", "b_project_E")
 BUCKETS = Buckets(n=32, farthest=128, both_ways=True)  # of MPNet's reference, whatever is said
 PADDING = 1  # the id that counts no position, of the same
+WORDS = bert.of_words("cls.predictions", "transform.dense", "transform.LayerNorm")
 LM_HEAD = bert.of_words("lm_head", ln="layer_norm")
 
 
@@ -41,6 +50,58 @@ class AlbertSpec(ElectraSpec):
 
     owners: tuple[int, ...] = ()  # of each layer, the first that has the same weights
     places: tuple[str, ...] = ()  # of each layer, where the checkpoint has its weights
+
+
+@dataclass(frozen=True, repr=False)
+class ErnieSpec(ModelSpec):
+    """ModelSpec with ERNIE's own field."""
+
+    n_tasks: int = 0  # rows of a table of tasks, of which the first is used; 0: none
+
+
+def turned(g: Forward, ids: Sequence[int]) -> None:
+    """The pass of NomicBERT and GTE over token ids."""
+    W_E, x = bert.embed(g, ids)  # x: [n_tokens, d_model]
+    bert.of_layers(g, x, W_E, turn=parts.rotation(g, len(ids)), write=gated_mlp)
+
+
+def gated_mlp(b: Forward, x: Block) -> Block:
+    """A gated MLP, of which only the output may have a bias: [n_tokens, d_model]."""
+    m, axes = b.at("mlp"), ("d_model", "d_mlp")
+    gate = parts.linear(m, "gate", x, "gate", axes, bias=False)  # [n_tokens, d_mlp]
+    pre = parts.linear(m, "pre", x, "in", axes, bias=False)  # [n_tokens, d_mlp]
+    act = m.block("act", getattr(ops, b.spec.activation), gate)  # [n_tokens, d_mlp]
+    return parts.contract(b, m.block("post", ops.gated, act, pre), b.spec.bias)
+
+
+def of_turned(c: Config) -> ModelSpec:
+    """The spec of NomicBERT, and of GTE, which has biases."""
+    gte = c.values["model_type"] == "gte"
+    kin = bert.of_kin(c, of_words="gelu" if gte else None)
+    d_head = c.optional("head_dim", int, None) or kin["d_head"]
+    rotary = rope.read(c, d_head, default_theta=160_000.0 if gte else 1000.0)
+    kin |= {"position": "rotary", "n_positions": 0, "d_head": d_head, "bias": gte}
+    return ModelSpec(**kin | {"n_ctx": sentence_modules.longest(c, rotary.n_ctx)}, **rotary.fields)
+
+
+def gte_pieces(spec: ModelSpec) -> Pieces:
+    """One tensor for queries, keys and values, and one for the MLP's input and its gate."""
+    heads = partial(joined_heads, joined="qkv_proj", out="o_proj", keys="h")
+    norms, mlp = {"ln1": "attn_ln", "ln2": "mlp_ln"}, {"out": "mlp.down_proj"}
+    words = ("lm_head.dense", "lm_head.norm", "lm_head.decoder", "lm_head.decoder")
+    yield from bert.pieces_of(
+        "gte", words, ("gte.pooler.dense", "classifier"), norms, heads=heads, mlp=mlp
+    )(spec)
+    for layer in range(spec.n_layers):
+        joined = f"gte.encoder.layer.{layer}.mlp.up_gate_proj"
+        for n, which in enumerate(("in", "gate")):
+            yield from mapped(f"blocks.{layer}.mlp", which, joined, n, spec.d_mlp)
+
+
+def of_ernie(c: Config) -> ModelSpec:
+    n_tasks = c.get("task_type_vocab_size", int, 3) if c.get("use_task_id", bool, False) else 0
+    c.ignore("task_type_vocab_size")
+    return ErnieSpec(n_tasks=n_tasks, **bert.of_kin(c))
 
 
 def with_distances(g: Forward, ids: Sequence[int]) -> None:
@@ -166,6 +227,48 @@ KIN = (
         lambda c: ModelSpec(**bert.of_kin(c, "gelu", first=1 + c.get("pad_token_id", int, 1))),
         UNREAD=("*.pooler.*", "lm_head.*"),
         pieces=bert.pieces_of("roberta", LM_HEAD),
+    ),
+    kin(
+        ("ernie",),
+        "ERNIE (Sun et al. 2020, section 4.2): BERT, whose embedding may add a vector of the task",
+        {},
+        of_ernie,
+        UNREAD=bert.UNREAD,
+        pieces=bert.pieces_of(
+            "ernie",
+            WORDS,
+            ("ernie.pooler.dense", "classifier"),
+            whole={"W_task": "ernie.embeddings.task_type_embeddings"},
+        ),
+    ),
+    kin(
+        ("nomic_bert",),
+        "NomicBERT (Nussbaum et al. 2024, section 4.1): BERT with rotary positions, gated MLPs, "
+        "and no biases in layers",
+        {"max_position_embeddings": 2048, "vocab_size": 30528, "hidden_act": "silu"},
+        of_turned,
+        forward=turned,
+        UNREAD=bert.UNREAD,
+        pieces=bert.pieces_of(
+            "nomic_bert",
+            bert.of_words("cls.predictions", "transform.dense", "transform.layer_norm"),
+            ("nomic_bert.pooler.dense", "classifier"),
+            {"ln1": "norm1", "ln2": "norm2"},
+            "encoder.layers.{}",
+            partial(joined_heads, joined="Wqkv", out="out_proj", keys="h"),
+            "attn",
+            {"in": "mlp.fc11", "gate": "mlp.fc12", "out": "mlp.fc2"},
+            {"ln_embed": "nomic_bert.emb_ln"},
+        ),
+    ),
+    kin(
+        ("gte",),
+        "GTE (Zhang et al. 2024, section 3.1): NomicBERT with biases in attention and behind MLPs",
+        {"max_position_embeddings": 8192, "type_vocab_size": 1},
+        of_turned,
+        forward=turned,
+        UNREAD=("*.pooler.*", "lm_head.*"),
+        pieces=gte_pieces,
     ),
     kin(
         ("electra",),
