@@ -92,6 +92,7 @@ export class Ledger {
   /** What to do next. */
   hint() {
     const { tried, graph } = this.session;
+    if (document.body.dataset.view === "chat") return "Type a message. Then click a word of the answer to see how the model chose it.";
     if (document.body.dataset.view !== "machine") return "Type into a yellow cell. All cells that depend on it change. Click a cell to see its formula.";
     const switches = graph.blocks.some((block) => block.leaf === "switch");
     const lacks = [!switches && "switch", !this.session.isTyped && "say"];
@@ -112,7 +113,7 @@ function key(kind) {
 function toldOf(session, { block, i, j, value }) {
   const as = typeof value === "number" ? brief(value) : quoted(shortened(String(value ?? "")));
   if (block.leaf === "switch") return partName(block) + (value === 0 ? " off" : ` at ${as}`);
-  if (block.name === "prompt.pick") return `token ${i} is ${as}`;
+  if (block.name === "prompt.pick") return `token ${i} is ${typeof value === "number" ? quoted(session.word(value)) : as}`;
   if (block.name === "random") return `random number ${i}`;
   if (block.rows * block.cols === 1) return `${block.name.replaceAll("_", "-")} ${as}`;
   return `${block.name}[${i},${j}] ${brief(session.baseline.value(block, i, j))} → ${as}`;

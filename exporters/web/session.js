@@ -77,8 +77,9 @@ export class Session {
     return this.steps[this.at].edits.filter((edit) => !OF_TEXT.test(edit.block.name));
   }
 
-  /** @returns {Edit[]} what was chosen in place of words of the sentence */
+  /** @returns {Edit[]} what was chosen in place of words of the sentence; a conversation is no edit */
   get chosen() {
+    if (this.data.chat) return [];
     return this.steps[this.at].edits.filter(({ block, i }) => block.name === "prompt.pick" && i < this.nGiven);
   }
 
@@ -317,7 +318,7 @@ export class Session {
 
   /** @returns {string} why no token can follow; "" if one can */
   get whyFull() {
-    if (!this.goesOn || !this.isFull) return "";
+    if (!this.goesOn || !this.isFull || this.data.chat) return "";
     if (this.shown < this.nTokens) return "the text has ended";
     return `no token can follow: this page has room for ${this.nTokens}; type a shorter text`;
   }

@@ -81,6 +81,11 @@ def test_the_answer_has_the_ids_of_generate_and_a_second_turn_goes_on(
     assert ids_of(two) == [*said, *second]
 
 
+def test_an_answer_is_no_edit(talk: Talk) -> None:
+    (told,) = talk(["answer"], ["text", "#ledger"])
+    assert told[0].startswith("As built · says ‘")
+
+
 def test_a_message_replaces_one_without_an_answer_and_a_conversation_begins_anew(
     talk: Talk,
 ) -> None:
