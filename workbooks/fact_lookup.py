@@ -124,8 +124,7 @@ def second_layer(ws: Composer, label: str) -> None:
 
     def wrote(i: int, j: int) -> Expression:
         columns = (SUMPRODUCT(facts[:, i], writes[:, k]) for k in range(HIDDEN))
-        written = [column * hidden[k, j] for k, column in enumerate(columns)]
-        return added([embedded[i, j], *written])
+        return added([embedded[i, j], *[column * hidden[k, j] for k, column in enumerate(columns)]])
 
     ws.text(f"out = E + C · {label}   [d_model, phrases]", style="equation")
     out = ws.computed(f"out_{kind}", (D_MODEL, phrases), wrote, FEATURES, WHO)

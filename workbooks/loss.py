@@ -176,8 +176,7 @@ def scoring(ws: Composer) -> None:
         shown = slice(1, -1) if rule.name == "log" else slice(None)
         series = Series(rule.name, reports[shown], cost[shown])
         title, size = f"{rule.name}: expected loss of each report", (255, 240)
-        chart = Chart(top + 4, 3 * k, "scatter", title, [series], size, joined=True, number="0.0")
-        ws.chart(chart)
+        ws.chart(Chart(top + 4, 3 * k, "scatter", title, [series], size, joined=True, number="0.0"))
 
 
 def expected_cost(columns: Columns, rule: Rule, belief: Area, reports: Area) -> Area:

@@ -129,8 +129,7 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
     inside = ws.typed("stood", stood, cols=heads, style="count", left=5, top=top)
 
     def counted(k: int, _: int) -> Expression:
-        parts = [inside[k, word] * times[word, 0] for word in range(len(CORPUS))]
-        return reduce(add, parts)
+        return reduce(add, [inside[k, word] * times[word, 0] for word in range(len(CORPUS))])
 
     head, style = ["times in all"], "activation count"
     ws.computed("stood_in_all", (n, 1), counted, cols=head, style=style, left=4, top=top)

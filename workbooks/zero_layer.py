@@ -103,8 +103,7 @@ def count_pairs(ws: Composer) -> None:
         return SUM(counts[i, :]) + V * added
 
     def share(i: int, j: int) -> Expression:
-        known = (counts[i, j] + added) / sums[i]
-        return IF(sums[i] > 0, known, expression(1) / V)
+        return IF(sums[i] > 0, (counts[i, j] + added) / sums[i], expression(1) / V)
 
     counts = labelled(ws, "counts", (V, V), count, style="activation count")
     sums = labelled(ws, "sums", (V, 1), total, beside=counts)
@@ -173,8 +172,7 @@ def losses(ws: Composer) -> None:
     plain = labelled(ws, "least_surprise", (V, V), least, beside=ours)
 
     def loss(_: int, j: int) -> Expression:
-        terms = (ours, plain)[j]
-        return SUM(terms.fixed) / MAX(1, SUM(counts.fixed))
+        return SUM((ours, plain)[j].fixed) / MAX(1, SUM(counts.fixed))
 
     ws.computed("loss", (1, 2), loss, cols=["loss", "least"])
 

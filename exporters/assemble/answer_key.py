@@ -91,8 +91,7 @@ def told(a: Answer, verdict: Verdict, typed: float | str) -> str:
     if verdict.kind in (rule.TEXT, rule.FRACTION):
         return f"a text: {cut(str(typed), 30)}"
     kinds = {slip.kind: a.told(slip) for slip in a.slips}
-    right = dict.fromkeys((rule.RIGHT, rule.ROUNDED), RIGHT)
-    known = {**right, rule.FEW: FEW, **MISTAKES}
+    known = {**dict.fromkeys((rule.RIGHT, rule.ROUNDED), RIGHT), rule.FEW: FEW, **MISTAKES}
     known[rule.SLIP] = BETWEEN.join(kinds[kind] for kind in verdict.slips)
     wrong = f"wrong: {typed if isinstance(typed, str) else f'{typed:.6g}'}"
     said = known.get(verdict.mark, wrong)
@@ -125,13 +124,11 @@ class AnswerKey:
         self.number = self._column("number", NUMBER, [IFERROR(x, 0) for x in numbers])
         self.rules = [self._rule(k) for k in self.rows]
         self.apart = self._slips()
-        nearest = [MIN(self.apart[k, :]) for k in self.rows]
-        self.nearest = self._column("nearest", NEAREST, nearest)
+        self.nearest = self._column("nearest", NEAREST, [MIN(self.apart[k, :]) for k in self.rows])
         marks = [one.mark(self.nearest[k]) for k, one in enumerate(self.rules)]
         self.mark = self._column("mark", MARK, marks)
         self.good = self._column("good", GOOD, [self._is_right(k) for k in self.rows])
-        judged = [self._judged(k) for k in self.rows]
-        self.judged = self._column("judged", JUDGED, judged, "text")
+        self.judged = self._column("judged", JUDGED, [self._judged(k) for k in self.rows], "text")
         self.said = self._column("said", SAID, [self._told(k) for k in self.rows], "text")
         key.cursor = self.top + self.n
 
@@ -163,8 +160,7 @@ class AnswerKey:
 
     def _copied(self, a: Answer) -> Area:
         """The cell of the copy that has the right number."""
-        copy = self.book.blanks[a.block.name].copy
-        return self.key.sheet[copy.cell(a.i, a.j)]
+        return self.key.sheet[self.book.blanks[a.block.name].copy.cell(a.i, a.j)]
 
     def _rule(self, k: int) -> Rule:
         """The steps of an answer, each in a cell of its row."""
@@ -176,8 +172,7 @@ class AnswerKey:
                 self._steps[name] = self.key.table(name, at, (self.n, 1))
             return self._steps[name].put(k, 0, step, "step")
 
-        a = self.answers[k]
-        return Rule(put, self.number[k], self.right[k], a.whole, self.built[k])
+        return Rule(put, self.number[k], self.right[k], self.answers[k].whole, self.built[k])
 
     def _slips(self) -> Area:
         """Add the number of each slip; gives the distance of the answer from the slips that it

@@ -97,6 +97,5 @@ def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
     texts.append(
         worded("Type ‘5’ into the first weight of {weight}, {seen}.", weight=weight, seen=seen)
     )
-    values = (None, None if two else 3.0, 5.0)
-    told = zip(texts, [*cells, weight], values, strict=True)
+    told = zip(texts, [*cells, weight], (None, None if two else 3.0, 5.0), strict=True)
     return [Suggestion(text, (cell, 0, 0), value=value) for text, cell, value in told]

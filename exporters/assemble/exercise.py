@@ -110,8 +110,7 @@ def make(
     key.sheet.secret = True
     key.sheet.put(0, 0, "The right answers of the sheet Exercise", "title")
     _blank(book, key, found, solved)
-    checked = AnswerKey(book, key, answers)
-    _page(book, found, checked, level)
+    _page(book, found, AnswerKey(book, key, answers), level)
     facts = {"version": VERSION, **facts, "level": level}
     facts["digest"] = digest(book, answers)
     key.sheet.hold(*FACTS, json.dumps(facts), "note")
@@ -288,8 +287,7 @@ def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Leve
     what = worded(exercises.LEVELS[level])
     sheet.put(NAME[0] - 1, 1, worded("level {level}: {what}", level=level, what=what), "note")
     page.show("score", SCORE, score, "block")
-    good = sheet[TOP, 6].fixed_cols == 1
-    sheet.dress(sheet[TOP : TOP + EACH * n, 5], When("right", good))
+    sheet.dress(sheet[TOP : TOP + EACH * n, 5], When("right", sheet[TOP, 6].fixed_cols == 1))
     _beside(book, found, checked, told)
 
 

@@ -179,8 +179,7 @@ def order(after: Mapping[str, str]) -> dict[str, int]:
     """The position of each kind of sheet, given the sheet that each comes after. Raises InputError
     for a sheet that comes after an unknown one."""
     of_blocks = {name: before for name, (before, _) in block_sheets.SHEETS.items()}
-    everywhere = {STUDY: PLAY} | of_blocks | dict(after)
-    found = reading_order(everywhere, START, "sheet")
+    found = reading_order({STUDY: PLAY} | of_blocks | dict(after), START, "sheet")
     return {name: place for place, name in enumerate(found)}
 
 

@@ -41,8 +41,7 @@ def audit(path: str | Path) -> list[str]:
                 first.setdefault(rule, where)
                 n[rule] = n.get(rule, 0) + 1
     except DAMAGED as error:
-        fault = f"{path} is not an .xlsx workbook ({type(error).__name__})"
-        raise InputError(fault) from None
+        raise InputError(f"{path} is not an .xlsx workbook ({type(error).__name__})") from None
     more = {rule: f" (and {n[rule] - 1:,} more)" if n[rule] > 1 else "" for rule in first}
     return [f"{where}: {rule}{more[rule]}" for rule, where in first.items()]
 

@@ -188,8 +188,7 @@ def examples() -> tuple[Example, ...]:
     found: list[Example] = []
     row = TOP
     for form in FORMS.read_text("utf-8").splitlines():
-        given = dict.fromkeys(_given(form, k) for k in range(2))
-        for name, arguments in given:
+        for name, arguments in dict.fromkeys(_given(form, k) for k in range(2)):
             found.append(Example(form, name, arguments, row))
             row += found[-1].height
     return tuple(found)

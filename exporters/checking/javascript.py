@@ -85,8 +85,7 @@ def read(path: Path) -> Held:
     script = raw["script"].decode(errors="replace")
     _check(path, script)
     beside = _found(path, raw["data"])
-    weights = packed["weights"] if beside is None else beside
-    return Held(script, packed["data"], weights)
+    return Held(script, packed["data"], packed["weights"] if beside is None else beside)
 
 
 def _unpacked(path: Path, name: str, text: str) -> bytes:
@@ -159,8 +158,7 @@ def recompute(held: Held) -> Verdict:
     """The verdict of Node.js on a page after it computes all of it from wrong values. Raises
     InputError if it fails."""
     command = [program("node"), f"--max-old-space-size={HEAP}", str(SCRIPT)]
-    asked = json.dumps(held._asdict()).encode()
-    done = subprocess.run(command, input=asked, capture_output=True)
+    done = subprocess.run(command, input=json.dumps(held._asdict()).encode(), capture_output=True)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").splitlines()
         said = next((line for line in lines if "Error" in line), f"exit code {done.returncode}")

@@ -27,8 +27,7 @@ def of_cell(book: Book, at: At) -> Slopes:
             cell_gradient.add(found, area, np.transpose(slope) if turned else slope)
             return
         sheet, rect = book.locate(area)
-        shape = rect.bottom - rect.top, rect.right - rect.left
-        each = np.broadcast_to(slope, shape)
+        each = np.broadcast_to(slope, (rect.bottom - rect.top, rect.right - rect.left))
         for (row, col), share in zip(rect.cells(), each.flat, strict=True):
             to((sheet, row, col), float(share))
 

@@ -126,8 +126,7 @@ class Composer:
         for i, j in np.ndindex(*block.shape):
             value: Any = held[i, j]
             value = value if isinstance(value, str) else float(value)
-            look = _of_typed(style, value, whole)
-            self.sheet.hold(area.top + i, area.left + j, value, look)
+            self.sheet.hold(area.top + i, area.left + j, value, _of_typed(style, value, whole))
         return block.area
 
     def computed(

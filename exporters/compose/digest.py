@@ -206,8 +206,7 @@ def show(book: Book) -> None:
     if CHECK in book.sheets and "check.gap" not in book.shown:
         check = Composer(book, CHECK, below(book))
         check.sheet.put(check.cursor, 1, "largest difference from the numbers of cellformer")
-        gap = IF(by_edits, "", largest(book))
-        check.show("largest", (check.cursor, 2), gap, "largest gap")
+        check.show("largest", (check.cursor, 2), IF(by_edits, "", largest(book)), "largest gap")
 
 
 def _explain(book: Book, found: Sequence[Range]) -> None:
@@ -341,8 +340,7 @@ def _of_numbers(book: Book, off: Table, one: Range, row: int) -> None:
     """A range of numbers: its sums, and their differences relative to its size."""
     sheet, now = off.sheet, Numbers(one.area)
     held = now.value(book.clean)
-    size = _in_short(float(np.abs(held).sum()))
-    sheet.put(row, SIZE, size, "count")
+    sheet.put(row, SIZE, _in_short(float(np.abs(held).sum())), "count")
     places = np.arange(held.size).reshape(held.shape)
     at = _places(sheet, one.rect)
     for power, weighted in enumerate((now, now * at, now * at * at)):

@@ -33,8 +33,7 @@ Key = tuple[str, str]  # a style, and a text in it
 
 def add(sheet: Sheet) -> None:
     """Put a sheet's legend into its first row, to the right of the title."""
-    title = sheet.entries[ROW, 0].value
-    col = past(sheet, 0, LARGE * len(title))
+    col = past(sheet, 0, LARGE * len(sheet.entries[ROW, 0].value))
     for style, english in keys(sheet):
         text = translated(english)
         end = past(sheet, col, len(text))

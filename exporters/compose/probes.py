@@ -66,8 +66,7 @@ def _acos(x: Expression) -> Expression:
 
 
 def _erf(x: Expression) -> Expression:
-    terms = ((1 - 2 * n) / (n * (2 * n + 1)) for n in range(1, 12))
-    return ERF_SLOPE * x * _series(x * x, terms)
+    return ERF_SLOPE * x * _series(x * x, ((1 - 2 * n) / (n * (2 * n + 1)) for n in range(1, 12)))
 
 
 def _variance(g: Given) -> Expression:
@@ -192,6 +191,5 @@ def add(
     formulas = differs.pop("ISFORMULA")
     n = added(differs.values())
     listed = reduce(and_, [IF(cell == 0, "", f", {name}") for name, cell in differs.items()])
-    functions = MID(listed, 3, LONGEST)
-    told = sentence("this program does not compute {functions}", functions=functions)
+    told = sentence("this program does not compute {functions}", functions=MID(listed, 3, LONGEST))
     return formulas, n, IF(n == 0, "", told)

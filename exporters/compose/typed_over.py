@@ -105,8 +105,7 @@ class InRanges(Expression):
             place += f"-{cols}"
         seen, block = list[str](), found.area.grid
         if isinstance(block, Block) and block.partial:
-            turned = self.book.places[block.name].turned
-            i, j = (cols, rows) if turned else (rows, cols)
+            i, j = (cols, rows) if self.book.places[block.name].turned else (rows, cols)
             seen = [*_seen(block.mask, i, j, found.area.rect)]
         held = here.without_blanks(notation)
         return "*".join([f"(1-{here.is_formula(notation)})", f"({place})", *held, *seen])
@@ -280,8 +279,7 @@ def _by_cells(
     def of_part(k: int, _: int) -> Expression:
         return IF(not_needed, 0, OfCells(page.book, parts[k]))
 
-    shape = (len(parts), 1)
-    cells = page.show("typed_over.cells", at, of_part, "count", shape, array=True)
+    cells = page.show("typed_over.cells", at, of_part, "count", (len(parts), 1), array=True)
     page.sheet.down(top, left + 1, [float(1 << k) for k in range(EACH)], "count")
     missing, powers = cells.as_range, page.sheet[top : top + EACH, left + 1]
     first = IFERROR(MATCH(1, (missing > 0) * 1, 0), 0)

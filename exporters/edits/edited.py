@@ -77,8 +77,7 @@ class EditedModel(Edited):
     @property
     def ids(self) -> list[int]:
         """The prompt's token ids."""
-        n_prompt = int(self._live["n_prompt"][0, 0])
-        return [int(i) for i in self._live["tokens"][:n_prompt, 0]]
+        return [int(i) for i in self._live["tokens"][: int(self._live["n_prompt"][0, 0]), 0]]
 
     @property
     def position(self) -> int:

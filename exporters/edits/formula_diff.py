@@ -73,8 +73,7 @@ def _compare(
     """Mark the cells whose formula in the file differs."""
     pairs = zip(texts, written.spelt(which), strict=True)
     others = [k for k, (built, now) in enumerate(pairs) if built != now]
-    spelt = written.spelt(which[others])
-    for k, now in zip(others, spelt, strict=True):
+    for k, now in zip(others, written.spelt(which[others]), strict=True):
         kept[which[k]] = alike(texts[k], now, sheet)
 
 

@@ -122,8 +122,7 @@ class _Rebuilding:
         formulas = sheet.formulas
         if any(at in formulas for at in table.rect.cells()):
             return page.promised(table.name, (bottom - top, right - left), left=left)
-        values = self._as_built(table) if given is None else given
-        page.typed(table.name, values, left=left)
+        page.typed(table.name, self._as_built(table) if given is None else given, left=left)
         return None
 
     def _as_built(self, table: Named) -> np.ndarray:

@@ -49,8 +49,7 @@ def add_chart(book: Book, workbook: Workbook, sheet: Sheet, ws: Worksheet, chart
     names = [series.name for series in chart.series]
     unnamed = [k for k, name in enumerate(names) if isinstance(name, str) and not name]
     told = len(names) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
-    legend = {"position": "bottom", "delete_series": unnamed}
-    drawn.set_legend(legend if told else {"none": True})
+    drawn.set_legend({"position": "bottom", "delete_series": unnamed} if told else {"none": True})
     drawn.set_size({"width": _width(sheet, chart), "height": chart.size[1]})
     ws.insert_chart(chart.row, chart.col, drawn)
 
@@ -74,8 +73,7 @@ def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, 
         found |= {"fill": {"color": colour}, "gap": 60}
     else:
         mark = {"type": "circle", "size": 6, "fill": {"color": colour}, "border": {"none": True}}
-        line = {"color": colour, "width": 1.5}
-        found |= {"marker": mark, "line": line}
+        found |= {"marker": mark, "line": {"color": colour, "width": 1.5}}
         if chart.kind == "scatter" and not (chart.joined or series.joined):
             found["line"] = {"none": True}
         if series.joined:

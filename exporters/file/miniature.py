@@ -117,8 +117,7 @@ def _bars(window: Window) -> Iterator[Box]:
         free = j + 1
         while is_text and free < len(lefts) - 1 and lefts[free] < WIDE and (i, free) not in values:
             free += 1
-        letters = len(value) if is_text else NUMBER
-        width = min(LETTER * letters, lefts[free] - lefts[j] - 6)
+        width = min(LETTER * (len(value) if is_text else NUMBER), lefts[free] - lefts[j] - 6)
         height = THICK + 3 * (look.get("font_size", 10) > 11)
         ends = is_text and look.get("align") != "right"
         x = lefts[j] + 3 if ends else lefts[j + 1] - 3 - width

@@ -132,8 +132,7 @@ class WorkbookFile:
                 parts = file.infolist()
             if len(parts) > MOST_PARTS:
                 raise too_many(self.path, len(parts), "parts", MOST_PARTS)
-            unpacked = sum(part.file_size for part in parts)
-            size = max(unpacked, self.path.stat().st_size)
+            size = max(sum(part.file_size for part in parts), self.path.stat().st_size)
             if size > MOST_READ:
                 raise self._too_large(f"has {size / 1e6:,.0f} MB")
             # held packed: to list the parts anew takes longer than to read most sheets
@@ -142,8 +141,7 @@ class WorkbookFile:
             (self._main,) = related(archive, "", "/officeDocument").values()
             self._check_type()
             self._book = listing(archive, self._main)
-            sheets = related(archive, self._main, "/worksheet")
-            self.parts = worksheets(archive, self._book, sheets)
+            self.parts = worksheets(archive, self._book, related(archive, self._main, "/worksheet"))
 
     def __getitem__(self, name: str) -> Sheet:
         if name not in self._sheets:

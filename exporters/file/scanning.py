@@ -169,8 +169,7 @@ class _Cells:
         self.starts, self.ends = tags.starts[which], tags.starts[which + 1]
         row = np.searchsorted(self.row_starts, self.starts) - 1
         self.rows = self._row_numbers()[row]
-        first = np.searchsorted(self.starts, self.row_starts)[row]
-        self.cols = self._columns(first)
+        self.cols = self._columns(np.searchsorted(self.starts, self.row_starts)[row])
 
     def of(self, which: Positions) -> Positions:
         """The cell that contains each of these tags."""
@@ -292,8 +291,7 @@ def _values(
     has_value = np.zeros(len(cells.starts), bool)
     has_value[cell] = (ends > begins) | ((kind == ord("s")) & ~shared)
     for k in np.flatnonzero((kind != ord("n")) & ~shared & (ends > begins)).tolist():
-        text = _unescaped(tags.xml[begins[k] : ends[k]])
-        others[int(cell[k])] = typed(chr(kind[k]), text)
+        others[int(cell[k])] = typed(chr(kind[k]), _unescaped(tags.xml[begins[k] : ends[k]]))
     inline = tags["is"]
     for k, start in zip(cells.of(inline).tolist(), tags.starts[inline].tolist(), strict=True):
         end = start if _closed(tags.xml, start) else tags.xml.index(b"</is>", start)

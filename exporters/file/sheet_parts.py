@@ -48,8 +48,7 @@ def packed(
         with ThreadPoolExecutor(THREADS) as pool:
             for k in order:
                 file = BytesIO()
-                told = _pack(write, k, Deflate(file, False, pool))
-                yield Packed(file.getvalue(), *told)
+                yield Packed(file.getvalue(), *_pack(write, k, Deflate(file, False, pool)))
         return
     with temporary_folder(beside) as folder:
         pack = partial(_in_file, write, folder, writing.with_isal)

@@ -258,8 +258,7 @@ class _Book(Workbook):
             super()._write_calc_pr()
             return
         once = [("iterate", 1), ("iterateCount", 1), ("iterateDelta", MOST_CHANGE)]
-        attributes = [("calcId", self.calc_id), *once, ("fullCalcOnLoad", 1)]
-        self._xml_empty_tag("calcPr", attributes)
+        self._xml_empty_tag("calcPr", [("calcId", self.calc_id), *once, ("fullCalcOnLoad", 1)])
 
     def _store_workbook(self) -> None:
         self._prepare_all()
@@ -433,8 +432,7 @@ def _write_sheet(
     for row, height in (_heights(sheet) | sheet.heights).items():
         ws.set_row(row, height)
     for area in sheet.merged:
-        first = sheet.entries[area.top, area.left]
-        ws.merge_range(a1(area), "", formats[first.style])
+        ws.merge_range(a1(area), "", formats[sheet.entries[area.top, area.left].style])
     blocks, cells = protection.opened(book, sheet)
     ws.protect("", protection.ALLOWED)
     for (row, col), entry in _single(book, shown, sheet).items():

@@ -117,8 +117,7 @@ class AnswerCells:
             mine = [reader for reader in self.readers if reader.stream.name == stream]
             for reader in mine:
                 self._back(reader)
-            after = self._after(stream)
-            self._slope(stream, partial(self._sum, mine, after))
+            self._slope(stream, partial(self._sum, mine, self._after(stream)))
 
     def slope_of(self, writer: str) -> str:
         """The stream whose slope a writer has: the first that it is part of."""
@@ -275,8 +274,7 @@ class AnswerCells:
         if taken is not None:
             found.append(self._along(taken, self.hidden[name][p, :]))
         if "b" in inner:
-            wrote = product_sum(inner["b"][0, :], self.down[slope][p, :])
-            found.append(wrote * inner["on"][0, 0])
+            found.append(product_sum(inner["b"][0, :], self.down[slope][p, :]) * inner["on"][0, 0])
         if "off" in inner:
             found.append(product_sum(inner["off"][0, :], self.across[slope][p, :]))
         return found

@@ -130,8 +130,7 @@ class AskedScore:
             sheet.down(row, 1, begun[HEAD], "built")
         heads = [scores.Head(self.book.graph, name) for name in scores.heads(self.book.graph)]
         if len(heads) > len(self.heads):
-            told = worded(ONE_HEAD, n=len(heads), m=size(heads))
-            sheet.put(row + len(DIALS), 0, told, "note")
+            sheet.put(row + len(DIALS), 0, worded(ONE_HEAD, n=len(heads), m=size(heads)), "note")
         self.page.typed_at(TOKENS, (row + 2, 1), [[n] for n in begun[TOKENS]], "dial")
 
     def _counted(self) -> Area:
@@ -141,8 +140,7 @@ class AskedScore:
         self.page.sheet.notes[row, 3] = worded("Number of this head among all heads, from 1.")
         area = self.page.computed_at(USED, (row, 3), (4, 1), self._counts_as, "id")
         for k, side in enumerate(SIDES, 1):
-            at = row + k, 2
-            self.page.show(f"word_{side}", at, entry(texts, 1, area[k, 0] + 1), "word")
+            self.page.show(f"word_{side}", (row + k, 2), entry(texts, 1, area[k, 0] + 1), "word")
         return area
 
     def _counts_as(self, k: int, _: int) -> Expression:

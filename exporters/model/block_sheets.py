@@ -151,8 +151,7 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
         if block.leaf == USED or block.op in SCALES or block.part == ADAPTER:
             return BlockSheet(AS_READ, block.layer, passes)
         outside = "Embedding" if (block.part or block.leaf) in BEFORE_LAYERS else "Readout"
-        kind = outside if block.layer is None else "Block"
-        return BlockSheet(kind, block.layer, passes)
+        return BlockSheet(outside if block.layer is None else "Block", block.layer, passes)
     if block.kind == "weight" and not book.by_hand:
         return BlockSheet("Weights", block.layer, passes)
     reader, _ = book.graph.readers[block.name][0]

@@ -394,8 +394,7 @@ def labels(
         elif axis in book.labels:
             sheet.hold(at[0] + i, at[1] + j, book.labels[axis][k], style)
         elif axis:
-            number = "label number" if style == "label" else style
-            sheet.put(at[0] + i, at[1] + j, k, number)
+            sheet.put(at[0] + i, at[1] + j, k, "label number" if style == "label" else style)
 
 
 def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:

@@ -179,8 +179,7 @@ class Maps:
         middle = self._along("component", self["mean"], basis)
 
         def component(k: int, c: int) -> Expression:
-            along = product_sum(vectors[:, k], basis[:, c])
-            return IF(ids[k, 0] < 0, 0, along - middle[0, c])
+            return IF(ids[k, 0] < 0, 0, product_sum(vectors[:, k], basis[:, c]) - middle[0, c])
 
         self._per_word("component", "PC", component, N_COMPONENTS)
 
@@ -310,8 +309,7 @@ class Maps:
             kind, which = MAPS[c // 2], c % 2
             moves = kind == "component"  # along with what is left out
             shown = Nth(component[k, :], out + 1 + which) if moves else self[kind][k, which]
-            before = self["point"][k - 1, c] if k else expression(0)
-            return IF(ids[k, 0] < 0, before, shown)
+            return IF(ids[k, 0] < 0, self["point"][k - 1, c] if k else expression(0), shown)
 
         self._per_word("point", "points", at, 6)
         labelled = self._typed(
@@ -340,8 +338,7 @@ class Maps:
         return self._computed(name, self._down(head, width), (self.n, width), formula, style)
 
     def _per_feature(self, name: str, head: str, formula: Formula) -> Area:
-        at = (self.features, self._across(head, 1))
-        return self._computed(name, at, (self.d, 1), formula)
+        return self._computed(name, (self.features, self._across(head, 1)), (self.d, 1), formula)
 
     def _scalar(self, name: str, head: str, value: Expression, style: str = "step") -> Area:
         return self._computed(name, self._down(head, 1), (1, 1), lambda *_: value, style)

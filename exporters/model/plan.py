@@ -194,12 +194,11 @@ def for_model(
         readout = Readout(one_token=True, by_head=not many)
     elif gives == "sentence":
         readout = Readout(one_token=False, by_head=not many)
-    continues = model.spec.causal and gives == "next word"
     return Plan(
         readout,
         tuple(live),
         by_hand,
-        continues,
+        model.spec.causal and gives == "next word",
         gives,
         limits=limits,
         layers=bool(model.spec.n_layers),

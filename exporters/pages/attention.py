@@ -274,8 +274,7 @@ class _Sheet:
             if c < choice.n_words:
                 return choice.if_word(c, chosen.at(lambda s: (s.v, j), self.at[c]))
             line = chosen.cell(lambda s: s.v.area[:, j])
-            mean = IFERROR(SUMPRODUCT(self.left, line) / SUM(self.left), 0)
-            return choice.if_column(c, mean)
+            return choice.if_column(c, IFERROR(SUMPRODUCT(self.left, line) / SUM(self.left), 0))
 
         self._label(self.row, "value of each word")
         self.value = self._vectors("value", WORDS, (self.d_value, choice.n_columns), value)

@@ -118,8 +118,7 @@ def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}
     for block in book.blocks:
         if block_sheets.sheet_of(block, book).kind == ATTRIBUTION and block.name not in placed:
-            name = block.name.replace("ln_final.", "")
-            sheet.hold(row + 1, col, name, "label")
+            sheet.hold(row + 1, col, block.name.replace("ln_final.", ""), "label")
             n = block.shape[1] if block.shape[0] == 1 else block.shape[0]
             if block.shape[1] > 1 and col == 1:
                 sheet.down(row + 2, 0, range(n), "label number")

@@ -68,8 +68,7 @@ def _steps(book: ModelBook, page: Composer, name: str, label: str) -> None:
     """Add how white space is stripped from the ends of a text."""
     page.heading(worded("White space that the template removes from the ends of a text"))
     page.sheet.put(page.cursor, 1, label, "row label")
-    top = page.cursor + 1
-    page.lay(book.graph[f"chat.{name}.blanks"], (top, 0), "symbol typed", named=False)
+    page.lay(book.graph[f"chat.{name}.blanks"], (page.cursor + 1, 0), "symbol typed", named=False)
     for leaf, meaning in STEPS.items():
         block = book.graph[f"chat.{name}.{leaf}"]
         page.sheet.put(page.cursor + 1, 1, meaning, "row label")

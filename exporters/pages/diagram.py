@@ -91,14 +91,12 @@ def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, .
     block = book.graph[name]
     in_stream = block.leaf in STREAM_LEAVES
     sheet.put(row, STREAM, "●" if in_stream else "│  ↔", "stream")
-    shown = AsIs(name if in_stream else f"      {name}")
-    sheet.link(row, NAME, shown, book.address(block.area))
+    sheet.link(row, NAME, AsIs(name if in_stream else f"      {name}"), book.address(block.area))
     sheet.put(row, SHAPE, words.shape(block), "box stream" if in_stream else "box")
     weights = [b for b in book.graph if b.kind == "weight" and b.name.startswith(parts)]
     if weights:
         first = book.places[weights[0].name]
-        size = float(sum(b.whole.size for b in weights))
-        sheet.put(row, PARAMETERS, size, "thousands")
+        sheet.put(row, PARAMETERS, float(sum(b.whole.size for b in weights)), "thousands")
         sheet.link(
             row, LINKS, worded("its {sheet}", sheet=first.sheet), book.address(first.block.area)
         )

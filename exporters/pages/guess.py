@@ -95,12 +95,11 @@ def _next_words(book: ModelBook, page: Composer) -> Questions | None:
     def reply(k: int, guess: Expression) -> tuple[Expression, Expression]:
         scores, chances = (book.graph[name][k, :].as_range for name in ("logits", "probs"))
         said, share = nth(texts, place_of_largest(scores)), percent(LARGE(chances, 1))
-        own = IFERROR(percent(Nth(chances, MATCH(guess, texts, 0))), "–")
         told = sentence(
             "the model predicts {word} ({share}); your word gets {own}",
             word=quote(said),
             share=share,
-            own=own,
+            own=IFERROR(percent(Nth(chances, MATCH(guess, texts, 0))), "–"),
         )
         return said, told
 

@@ -427,8 +427,7 @@ def _said(book: ModelBook) -> Expression | None:
         return answer
     nothing = sentence(" · ‘{word}’ is unknown: no answer", word=unknown)
     silent = IF(unknown == "", sentence(" · nothing is typed: no answer"), nothing)
-    typed_none = book.graph["prompt.answered"][0, 0] == 0
-    return IF(typed_none, silent, answer)
+    return IF(book.graph["prompt.answered"][0, 0] == 0, silent, answer)
 
 
 def _of_digest(book: Book, rows: Sequence[int]) -> Expression:

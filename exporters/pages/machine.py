@@ -345,8 +345,7 @@ def guess(book: ModelBook, n: int) -> Expression:
     chances = book.graph[f"lens.{n}.probs"].area.as_range
     texts = layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
     where = place_of_largest(book.graph[f"lens.{n}.logits"].area.as_range)
-    word = quote(nth(texts, where))
-    return word & " " & percent(nth(chances, where))
+    return quote(nth(texts, where)) & " " & percent(nth(chances, where))
 
 
 def _answer(book: ModelBook) -> Expression:
@@ -451,8 +450,7 @@ def _looks(
             looks.put(k, j, looked, canvas.style("tile"))
         share, word = _most(book, looks.area[k : k + 1, :], axis)
         text = "{token} gives {word} {share} of its attention"
-        said = sentence(text, token=looked_at(book), word=word, share=share)
-        told.put(k, 0, said, "said")
+        told.put(k, 0, sentence(text, token=looked_at(book), word=word, share=share), "said")
     page.dress(looks.area, "scale")
 
 
@@ -486,5 +484,4 @@ def _words(book: ModelBook, sheet: Sheet, canvas: Canvas) -> None:
     series = [Series("as built", texts, built), Series("live", texts, live)]
     size = (CHART - 8, 420)
     title = book.of_words("The next word", "The next letter")
-    chart = Chart(TOP, canvas.chart_col, "bar", title, series, size, shares=True)
-    sheet.charts.append(chart)
+    sheet.charts.append(Chart(TOP, canvas.chart_col, "bar", title, series, size, shares=True))

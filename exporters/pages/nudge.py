@@ -167,12 +167,11 @@ def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
 def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
     """Add the result of the step, in a sentence."""
     gain, hope = ROUND(fell, DECIMALS), ROUND(promised, DECIMALS)
-    share = percent(fell / promised, 0)
     helped = sentence(
         "The model learnt: the loss fell by {fell}, {share} of the fall that the gradients "
         "predicted.",
         fell=rounded(fell, 3),
-        share=share,
+        share=percent(fell / promised, 0),
     )
     too_far = sentence(
         "The step was too large, and the loss rose. Gradients are accurate only for small steps. "
@@ -280,7 +279,5 @@ def _workings(book: ModelBook, page: Composer) -> None:
     page.sheet.put(row - 2, 0, text, "heading")
     at = row - 1, FOLLOWS
     layout.labels(book, page.sheet, "nudged", at, "token", range(n_tokens), "label", across=True)
-    ranked = book.graph["nudged.choice.logits"]
-    page.lay(ranked, (row, FOLLOWS), "step", turned=True, named=False)
-    words = Rect(row, row + n_words, 0, 1)
-    page.sheet.runs.append(Run(words, "row label", book.labels["vocab"]))
+    page.lay(book.graph["nudged.choice.logits"], (row, FOLLOWS), "step", turned=True, named=False)
+    page.sheet.runs.append(Run(Rect(row, row + n_words, 0, 1), "row label", book.labels["vocab"]))

@@ -93,8 +93,7 @@ def _sentences(book: ModelBook, page: Composer) -> None:
     graph, sheet, n = book.graph, page.sheet, len(book.passage.ids)
     page.heading("Two sentences, word by word")
     top = page.cursor
-    labels = ("the prompt on Play", "the other sentence", "")
-    for row, label in enumerate(labels, top):
+    for row, label in enumerate(("the prompt on Play", "the other sentence", ""), top):
         sheet.put(row, 0, label, "row label")
     layout.labels(book, sheet, "patch", (top, LEFT), "token", range(n), "label", across=True)
     words = page.lay(graph[f"{OTHER}.words"], (top + 1, LEFT), "token", turned=True)

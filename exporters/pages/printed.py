@@ -63,8 +63,7 @@ class OnSheet:
         """Add the title, the note, the heads of the copies, and the labels of rows and columns."""
         book, sheet, axes = self.book, self.page.sheet, self.block.axes
         name = "" if self.table.cell else f"   ({self.table.block})"
-        title = f"{worded(self.table.title)}{name}"
-        sheet.hold(self.row, 0, title, "heading")
+        sheet.hold(self.row, 0, f"{worded(self.table.title)}{name}", "heading")
         if self.table.note:
             sheet.put(self.row + 1, 0, self.table.note, "note")
         for left, copy in zip(self.lefts, COPIES, strict=False):

@@ -63,8 +63,7 @@ def add(book: ModelBook) -> None:
     page = layout.page(book, SHEET)
     page.widths({PART: 28, WEIGHTS: 11, TYPED: 13, NOW: 10, LARGEST: 14, LEADS - 1: 16})
     page.widths(dict.fromkeys(range(LEADS, LOSSES + len(WIDTHS)), 11))
-    measure = _measure(book)
-    found = list(measure.effects([Grid(n) for n in WIDTHS]))
+    found = list(_measure(book).effects([Grid(n) for n in WIDTHS]))
     _everything(book, page, found[0])
     top = page.cursor
     page.cursor += ROOM

@@ -100,8 +100,7 @@ def add(book: ModelBook) -> None:
     _sentences(book, page)
     _added(book, page)
     if streams:
-        ranks = _words(book, page)
-        _nearest(book, page, nearest, ranks)
+        _nearest(book, page, nearest, _words(book, page))
 
 
 # --- the strength, and what is said --------------------------------------------------------------

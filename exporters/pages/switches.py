@@ -60,8 +60,7 @@ def add(book: ModelBook) -> None:
     if book.plan.explains:
         _heads(sheet, right, layers, heads.values(), "")
         _heads(sheet, right, layers, heads.values(), "", len(layers) + BELOW)
-        effects = _effects(book, page, right, cells)
-        _estimates(book, page, right, cells, effects)
+        _estimates(book, page, right, cells, _effects(book, page, right, cells))
     for part, (row, col) in cells.items():
         page.lay(book.graph[f"{part}.switch"], (row, col), "switch")
         sheet.rules[row, col] = between(0, 1, "1 is on, 0 is off.")

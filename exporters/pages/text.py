@@ -46,22 +46,18 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     sheet.hidden = True
-    every = HEADS | LOOKED_UP
-    heads = {n: head for n, head in every.items() if f"text.{n}" in book.graph.blocks}
+    heads = {n: head for n, head in (HEADS | LOOKED_UP).items() if f"text.{n}" in book.graph.blocks}
     col = {name: k + (name in LOOKED_UP) for k, name in enumerate(heads, 1)}
     widths = {col[name]: max(10, len(head)) for name, head in heads.items()}
     sheet.widths = {0: 10} | widths | {col["line"]: LINE_WIDTH}
     sheet.put(TOP - 2, 0, "whole text", "row label")
-    whole = Place(book.graph["text.whole"], SHEET, TOP - 2, 1, turned=False, named=False)
-    book.lay(whole, "text")
+    book.lay(Place(book.graph["text.whole"], SHEET, TOP - 2, 1, turned=False, named=False), "text")
     sheet.put(TOP - 1, 0, "token", "label")
-    tokens = range(len(book.passage.ids))
-    layout.labels(book, sheet, "text", (TOP, 0), "token", tokens, "row label")
+    layout.labels(book, sheet, "text", (TOP, 0), "token", range(len(book.passage.ids)), "row label")
     for name, head in heads.items():
         sheet.put(TOP - 1, col[name], head, "label")
         place = Place(book.graph[f"text.{name}"], SHEET, TOP, col[name], False, named=False)
-        style = "text" if name == "line" or name in LOOKED_UP else "id"
-        book.lay(place, style)
+        book.lay(place, "text" if name == "line" or name in LOOKED_UP else "id")
     if "text.odd" in book.graph.blocks:
         left = len(heads) + 3
         sheet.put(TOP - 2, left, "pieces that are not text by themselves", "heading")

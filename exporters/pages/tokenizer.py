@@ -289,8 +289,7 @@ class Page:
             self.book.lay(place, "text" if leaf == "told" else "rank")
         self.row += 1
         top, n = self.row, symbols.shape[0] - 1
-        number = self.book.places[f"{self.prefix}number"]
-        column = self.sheet[number.top, LEFT].fixed_rows
+        column = self.sheet[self.book.places[f"{self.prefix}number"].top, LEFT].fixed_rows
         place_of = self.sheet[top, BESIDE["place"]].fixed_cols
         merged = OR(column == place_of, column == place_of + 1)
         self.sheet.dress(self.sheet[top : top + n, LEFT : LEFT + self.n], When("differs", merged))
@@ -307,8 +306,7 @@ class Page:
             self.tables.regions.append((place, "symbol typed"))
         else:
             self.tables.runs.append(Run(place.rect(block.whole), "text", list(values[:, 0])))
-        widths = {self.right + k: 14 for k in range(cols)}
-        self.tables.widths = dict(self.tables.widths) | widths
+        self.tables.widths = dict(self.tables.widths) | {self.right + k: 14 for k in range(cols)}
         self.right += cols + (0 if leaf in ("added", "marks") else 1)
 
     def _heads(self, leaf: str, cols: int) -> Sequence[str]:

@@ -64,8 +64,7 @@ def add(book: ModelBook) -> None:
     series = [Series("residual stream", path[:, 0], path[:, 1], stage_names(book))]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
-    chart = Chart(*CHART, "scatter", title, series, (520, 420), axes, True, "General")
-    sheet.charts.append(chart)
+    sheet.charts.append(Chart(*CHART, "scatter", title, series, (520, 420), axes, True, "General"))
 
 
 def defaults(book: ModelBook) -> tuple[int, int]:

@@ -219,8 +219,7 @@ def _methods(page: Composer) -> None:
     page.sheet.put(row, col, "What each map keeps, and what each map loses", "heading")
     for c, column in enumerate(METHODS):
         for k, text in enumerate(column):
-            style = "text" if c and k else "block"
-            page.sheet.put(row + 2 + k, col + 3 * c - (c > 0), text, style)
+            page.sheet.put(row + 2 + k, col + 3 * c - (c > 0), text, "text" if c and k else "block")
     page.sheet.down(row + 3 + len(METHODS[0]), col, (LONG_SPREAD, *CAUTION), "note")
 
 

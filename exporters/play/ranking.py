@@ -68,8 +68,7 @@ def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
 def order(book: ModelBook) -> tuple[Area, Area]:
     """The ranks, and the probabilities that fall with them."""
     sheet, rect = book.locate(_column(book, "word"))
-    ranks = book.sheet(sheet)[rect.top : rect.bottom, rect.left - 1]
-    return ranks, _column(book, "probability")
+    return book.sheet(sheet)[rect.top : rect.bottom, rect.left - 1], _column(book, "probability")
 
 
 def _column(book: ModelBook, name: str) -> Area:
@@ -143,8 +142,7 @@ def _of_rank(book: ModelBook, at: Any, rank: int) -> tuple[Expression, Expressio
     """The word of a rank after the first `at` tokens, and its probability."""
     ident = entry(book.graph["choice.order"][:, rank], 1, at) + 1
     where = (ident, at) if book.places["probs"].turned else (at, ident)
-    word = entry(word_columns.words(book).texts, ident, 1)
-    return word, entry(book.graph["probs"].area, *where)
+    return entry(word_columns.words(book).texts, ident, 1), entry(book.graph["probs"].area, *where)
 
 
 def likeliest(book: ModelBook, n_before: int, n: int) -> Expression:
@@ -182,8 +180,7 @@ def _formulas(book: ModelBook, cells: Mapping[str, Area], rank: int) -> dict[str
         order, kept, total = (
             entry(book.graph[f"choice.{name}"][:, k], 1, at) for name, k in columns.items()
         )
-        logit = entry(of.logits, ident + 1, 1)
-        found = {"id": order, "logit": logit, "drawn from": kept / total}
+        found = {"id": order, "logit": entry(of.logits, ident + 1, 1), "drawn from": kept / total}
     found |= {
         "word": entry(of.texts, ident + 1, 1),
         "probability": entry(of.probs, ident + 1, 1),

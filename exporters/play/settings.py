@@ -111,8 +111,7 @@ def _line(
     if isinstance(note, tuple):
         right, usual, otherwise = note
         usual, otherwise = (sentence(x) if isinstance(x, str) else x for x in (usual, otherwise))
-        text = IF(right, usual, otherwise)
-        shown = ws.show(f"{cells[0][0]}.note", (row, end), text, "note")
+        shown = ws.show(f"{cells[0][0]}.note", (row, end), IF(right, usual, otherwise), "note")
         ws.mark(shown, "differs", shown != usual)
     elif note:
         ws.sheet.put(row, end, note, "note")

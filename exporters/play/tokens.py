@@ -116,8 +116,7 @@ def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
     rule = between(0, last, worded("An id from 0 to {last}.", last=last), whole=True)
     ws.sheet.rules |= {typed.cell(t, 0): rule for t in range(len(book.passage.ids))}
     if n_prompt:
-        position = ws.sheet[row, PROMPT_COL].fixed_rows
-        ws.mark(tokens.area, "built", position >= n_prompt[0, 0].fixed)
+        ws.mark(tokens.area, "built", ws.sheet[row, PROMPT_COL].fixed_rows >= n_prompt[0, 0].fixed)
 
 
 def _rules_of_source(book: ModelBook, ws: Composer, tokens: Block) -> None:

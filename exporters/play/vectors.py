@@ -21,8 +21,7 @@ def add_cosine(book: ModelBook, ws: Composer, top: int) -> None:
 def add(book: ModelBook, ws: Composer, top: int) -> None:
     """Add both vectors."""
     ws.sheet.put(top, 0, "The vectors of both sentences, by feature", "heading")
-    features = range(book.graph["vector"].shape[1])
-    ws.sheet.down(top + 3, PROMPT_COL - 1, features, "label number")
+    ws.sheet.down(top + 3, PROMPT_COL - 1, range(book.graph["vector"].shape[1]), "label number")
     for k, (prefix, title) in enumerate(PREFIXES.items()):
         left = PROMPT_COL + k * (len(HEADS) + 1)
         ws.sheet.put(top + 1, left, title, "block")

@@ -92,8 +92,7 @@ def normed(x: Interval, gain: Array, eps: float) -> Interval:
     least = np.where(crosses, 0, np.minimum(x.low**2, x.high**2))
     mean = widened(least.mean(-1), (x.size**2).mean(-1), (x.size**2).mean(-1))
     low = np.maximum(mean.low, 0) + eps  # a sum of squares has no negative terms
-    high = mean.high + eps
-    scale = inverse(Interval(np.sqrt(low), np.sqrt(high)))[..., None]
+    scale = inverse(Interval(np.sqrt(low), np.sqrt(mean.high + eps)))[..., None]
     return x * scale * exactly(gain)
 
 

@@ -219,8 +219,7 @@ def attend(q: Array, k: Array, v: Array, batch: Batch) -> tuple[Array, Back]:
             d_v,
         )
 
-    together = z.reshape(n, N_HEADS, -1, D_HEAD).transpose(0, 2, 1, 3)
-    return together.reshape(n, -1, HEADS), back
+    return z.reshape(n, N_HEADS, -1, D_HEAD).transpose(0, 2, 1, 3).reshape(n, -1, HEADS), back
 
 
 def heads_apart(x: Array) -> Array:

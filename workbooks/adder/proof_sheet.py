@@ -499,8 +499,7 @@ def bounds_sheet(w: Workbook, g: Forward) -> None:
     for name, meaning in MEANINGS.items():
         block = g[f"{PROOF}.{name}"]
         rows, cols = block.shape
-        text = f"{block.name}   [{rows} × {cols}]   {translated(meaning)}"
-        ws.text(AsIs(text), style="equation")
+        ws.text(AsIs(f"{block.name}   [{rows} × {cols}]   {translated(meaning)}"), style="equation")
         put(ws, block, ws.cursor, 1, {}, style=style(name))
         ws.cursor += rows + 1
     ws.sheet.prints = "first page"

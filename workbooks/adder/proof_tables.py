@@ -106,8 +106,7 @@ class Tables:
     def weights(self) -> None:
         """Add the room for rounding, whether the proof is about these numbers, and the weights."""
         g = self.g
-        sizes = (intervals.SLACK, intervals.TINY, proof.HUGE)
-        powers = [round(math.log10(x)) for x in sizes]
+        powers = [round(math.log10(x)) for x in (intervals.SLACK, intervals.TINY, proof.HUGE)]
         self.table("room", (3, 1), lambda i, _: POWER(10, powers[i]))
         self.table("fits", (1, 1), lambda *_: IF(AND(*self._as_built(), *self._numbers()), 1, 0))
         gains = list(GAINS.values())

@@ -45,8 +45,7 @@ def add(book: ModelBook) -> None:
     ws.text(*WHY_ORANGE)
     ws.cursor += 1
     rows = [*_page(book), *_depth(book), *_maps(book)]
-    ours = [row._replace(other="other training") for row in rows]
-    compare(ws, ours, "The Final Step, section 4")
+    compare(ws, [row._replace(other="other training") for row in rows], "The Final Step, section 4")
     ws.heading("How the model finds the word, stage by stage", *FOUND)
     _stages(book, ws, ws.cursor + 1)
 

@@ -124,8 +124,7 @@ def held_out(ws: Composer, g: Forward) -> None:
     ws.sheet.put(TOP - 2, HELD, "Held-out drawing number", "block")
     at = (TOP - 2, HELD + SIDE - 1)
     ws.lay(g["number"], at, "dial")
-    numbers = [str(n) for n in range(1, N_SHOWN + 1)]
-    ws.sheet.rules[at] = {"validate": "list", "source": numbers}
+    ws.sheet.rules[at] = {"validate": "list", "source": [str(n) for n in range(1, N_SHOWN + 1)]}
     ws.lay(g["picked"], (TOP, HELD), "pixel")
     ws.dress(g["picked"].area, When("pixel dark", g["picked"][0, 0] > MOST / 2), "ink")
     ws.show("meant", (TOP + SIDE, HELD), meant(g), "note")

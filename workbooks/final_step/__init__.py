@@ -87,8 +87,7 @@ def search(g: Forward, ids: Sequence[int]) -> None:
     x = g.block("resid_final", ops.stretch, query, length)  # [1, d_model]
     W_U = g.weight("W_U", "d_model", "vocab_out")
     logits = g.block("logits", ops.linear, x, W_U)  # [1, d_vocab]
-    temperature = g.input("temperature", 1.0)
-    softmax(g.at("softmax"), logits, temperature=temperature, out=(g, "probs"))
+    softmax(g.at("softmax"), logits, temperature=g.input("temperature", 1.0), out=(g, "probs"))
 
 
 def model() -> Model:

@@ -71,8 +71,7 @@ def steps(ws: Composer) -> Area:
         "a token's row is computed in step max(0, token - prompt + 1)",
         style="equation",
     )
-    numbers = [[k] for k in range(N_TOKENS)]
-    tokens = left = ws.typed("token", numbers, cols=["token"], style="count")
+    tokens = left = ws.typed("token", [[k] for k in range(N_TOKENS)], cols=["token"], style="count")
     for what, old in (("Q", "gone"), ("K, V", "kept")):
         for step, name in enumerate(STEPS):
             left = ws.computed(

@@ -42,8 +42,7 @@ def add(w: Workbook) -> None:
     )
     sizes = ws.typed("sizes", list(SIZES.values()), list(SIZES), MODELS, style="input setting")
     values = [[x] for x in PRICES.values()]
-    prices = ws.typed("prices", values, list(PRICES), style="input setting", tight=True)
-    costs(ws, sizes, prices)
+    costs(ws, sizes, ws.typed("prices", values, list(PRICES), style="input setting", tight=True))
     claim(ws, row)
     suggest(w, ws)
     growth(ws, sizes, row + 3)

@@ -28,8 +28,7 @@ def rank(page: MatrixSheet, name: str) -> None:
     """Add the minors of a matrix [d_model, d_model], from its own entries on, and the rank they
     show."""
     page.ws.heading(f"The rank of {name}")
-    title = f"{name}: {D_MODEL} × {D_MODEL}"
-    sizes = [page.computed(f"minors1_{name}", page[name], title=title)]
+    sizes = [page.computed(f"minors1_{name}", page[name], title=f"{name}: {D_MODEL} × {D_MODEL}")]
     for k in range(2, D_MODEL + 1):
         sizes.append(minors(page, name, k, sizes[0], sizes[-1]))
     areas = [of_size.area.fixed for of_size in sizes]

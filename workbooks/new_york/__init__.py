@@ -122,8 +122,7 @@ def figures(model: Model) -> list[tuple[str, str]]:
 def gap(model: Model, start: str) -> float:
     """The largest difference between the model's probability of a word and its share in the
     texts."""
-    ids = model.vocabulary.encode(f"{texts.BOS} {start}")
-    probs = model.graph(ids).values["probs"][-1]
+    probs = model.graph(model.vocabulary.encode(f"{texts.BOS} {start}")).values["probs"][-1]
     shares = texts.follows(start)
     return max(
         abs(float(p) - shares.get(word, 0)) for word, p in zip(texts.WORDS, probs, strict=True)

@@ -57,8 +57,7 @@ def _looks(book: ModelBook, page: Composer) -> None:
     page.computed_at("contexts.word", (LOOKS_ROW, 1), (1, n), word, "word")
     heads = (said(f"blocks.0.attn.h{h}") for h in range(n_heads))
     page.sheet.down(LOOKS_ROW + 1, 0, heads, "row label")
-    shape = (n_heads, n)
-    looked = page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), shape, weight, "percent")
+    looked = page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), (n_heads, n), weight, "percent")
     page.dress(looked, "scale")
 
 

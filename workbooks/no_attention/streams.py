@@ -97,8 +97,7 @@ def read_out(ws: Composer, streams: Streams, U: Area) -> None:
     last = [streams[model][LAST, :] for model in MODELS]
 
     def table(name: str, title: str, cell: Formula) -> Area:
-        shape = (len(MODELS), len(WORDS))
-        return ws.computed(name, shape, cell, MODELS, WORDS, title, "readout")
+        return ws.computed(name, (len(MODELS), len(WORDS)), cell, MODELS, WORDS, title, "readout")
 
     logits = table("logits", "logits", lambda m, j: dot(last[m], U[:, j]))
     exps = table("exps", "exponentials", lambda m, j: EXP(logits[m, j]))

@@ -36,8 +36,7 @@ def add(w: Workbook) -> None:
         return SQRT(SUMPRODUCT(x, x))
 
     ws.heading("Sizes of the streams, sqrt(sum of x²), by number of layers")
-    shape = (LAYERS + 1, len(KINDS))
-    sizes = ws.computed("sizes", shape, size, range(LAYERS + 1), KINDS)
+    sizes = ws.computed("sizes", (LAYERS + 1, len(KINDS)), size, range(LAYERS + 1), KINDS)
     chart(ws, (top - 1, 7), "Before or after", sizes, (PRE, POST))
     chart(ws, (top - 1, 13), "Or none", sizes, (NONE, PRE))
 

@@ -52,8 +52,7 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> None:
     words = w["words"].fixed
     spot = ws.rect(following)
     ws.sheet.lists[spot.top, spot.left] = words
-    here = w.book.address(lanes[BACK]["loss"])
-    ws.sheet.link(spot.top, 3, "the gradients start here ↓", here)
+    ws.sheet.link(spot.top, 3, "the gradients start here ↓", w.book.address(lanes[BACK]["loss"]))
     fill(ws, lanes, words, following.fixed, rate.fixed)
     ws.cursor = top
     outcomes(ws, lanes, words, following)
@@ -98,8 +97,7 @@ def place(
         if lane == MODEL and name in WEIGHTS:
             found[name] = ws.typed(name, weights[name], labels, style="weight", left=left)
         else:
-            title = PREFIXES[lane] + name
-            found[name] = ws.promised(title, block.shape, labels, heads, left=left)
+            found[name] = ws.promised(PREFIXES[lane] + name, block.shape, labels, heads, left=left)
 
 
 def fill(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area) -> None:

@@ -76,5 +76,4 @@ def frequency_map(ws: Composer, frequencies: Area) -> None:
 def chart(ws: Composer, left: int, title: str, dims: tuple[int, ...]) -> None:
     """Some dimensions, as lines over the places."""
     lines = [Series(DIMS[j], ws["places"], ws["encoding"][:, j]) for j in dims]
-    axes = ("place", "")
-    ws.chart(Chart(ws.cursor, left, "line", title, lines, (520, 300), axes, number="0.00"))
+    ws.chart(Chart(ws.cursor, left, "line", title, lines, (520, 300), ("place", ""), number="0.00"))

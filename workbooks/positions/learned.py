@@ -41,5 +41,4 @@ def add(w: Workbook) -> None:
     apart = ws.computed(
         "two_the", (1, D_MODEL), lambda _, j: stream[0, j] - stream[3, j], ["X0[0] - X0[3]"]
     )
-    length = SQRT(SUMPRODUCT(apart.fixed, apart.fixed))
-    ws.computed("distance", (1, 1), length, ["distance"])
+    ws.computed("distance", (1, 1), SQRT(SUMPRODUCT(apart.fixed, apart.fixed)), ["distance"])

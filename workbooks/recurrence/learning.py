@@ -67,8 +67,7 @@ def learn(seed: int, steps: int | None = None) -> Iterator[Progress | Learned]:
         learner = Learner(model, recipe, model.initial(recipe, rng))
         for n in range(recipe.steps):
             ids = sentences.batch(rng, recipe.batch)
-            loss = learner.step(n, ids)
-            yield Progress(k * recipe.steps + n, total, loss, ids, learner.weights)
+            yield Progress(k * recipe.steps + n, total, learner.step(n, ids), ids, learner.weights)
         learned[name] = {w: x.round(DECIMALS) + 0.0 for w, x in learner.weights.items()}
     yield learned
 

@@ -21,8 +21,7 @@ def begun(rng: np.random.Generator, n_people: int, n_fillers: int) -> tuple[np.n
     """The first words of a sentence, and its pairs of a person and an account: [n_people, 2]."""
     people = rng.permutation(N_PEOPLE)[:n_people]
     pairs = np.stack([people, rng.integers(N_PEOPLE, FIRST_FILLER, n_people)], axis=1)
-    fillers = rng.integers(FIRST_FILLER, len(WORDS), n_fillers)
-    return np.concatenate([pairs.ravel(), fillers]), pairs
+    return np.concatenate([pairs.ravel(), rng.integers(FIRST_FILLER, len(WORDS), n_fillers)]), pairs
 
 
 def batch(rng: np.random.Generator, n: int) -> np.ndarray:

@@ -81,8 +81,7 @@ def compare(w: Workbook, g: Forward) -> None:
     ws.sheet.put(top + 3, 0, "type the sentence", "row label")
     ws.lay(g["typed"], (top + 3, 1), "token")
     for t in range(N_WORDS):
-        rule = {"validate": "list", "source": list(WORDS), **UNKNOWN}
-        ws.sheet.rules[top + 3, 1 + t] = rule
+        ws.sheet.rules[top + 3, 1 + t] = {"validate": "list", "source": list(WORDS), **UNKNOWN}
     ws.sheet.put(top + 4, 0, "must follow", "row label")
     ws.lay(g["right"], (top + 4, 1), "word")
     ws.cursor = top + 6
@@ -385,8 +384,7 @@ def failures(w: Workbook) -> None:
                     ws.sheet.put(ws.cursor + k, j, "–", "row label")
                 else:
                     ws.sheet.put(ws.cursor + k, j, n / N_QUESTIONS, "constant percent")
-        here = ws.sheet[ws.cursor + 1 : ws.cursor + 1 + len(counts), 1 : 1 + len(SHOWN)]
-        ws.dress(here, "scale")
+        ws.dress(ws.sheet[ws.cursor + 1 : ws.cursor + 1 + len(counts), 1 : 1 + len(SHOWN)], "scale")
         ws.cursor += len(counts) + 1
 
 

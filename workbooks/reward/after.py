@@ -85,8 +85,7 @@ def reach(g: Graph, side: str, probs: Block) -> None:
 
     def formula(n: int, _: int) -> Expression:
         b = n + 1
-        own = g[f"{side}.reach"]
-        return own[b // 2 - 1, 0] * probs[b // 2 - 1, b % 2] if n else expression(1)
+        return g[f"{side}.reach"][b // 2 - 1, 0] * probs[b // 2 - 1, b % 2] if n else expression(1)
 
     g.table(f"{side}.reach", (N_BEGINNINGS, 1), formula)
 

@@ -54,8 +54,7 @@ def _diagram(ws: Composer, row: int) -> None:
         ),
     )
     ws.heads_at((top + 1, 0), "from", "before: sure", "right", "now: sure", "right", style="label")
-    shares = [f"{edge:.0%}" for edge in after.EDGES[:-1]]
-    ws.sheet.down(top + 2, 0, shares, "row label")
+    ws.sheet.down(top + 2, 0, [f"{edge:.0%}" for edge in after.EDGES[:-1]], "row label")
     for side, col in zip(after.SIDES, (1, 3), strict=True):
         ws.lay(g[f"{side}.bins"], (top + 2, col), "percent")
     ends = g.input("diagonal", [[0.0, 0.0], [1.0, 1.0]])

@@ -92,5 +92,4 @@ def next_in_books() -> np.ndarray:
 
 def random_numbers(seed: int) -> np.ndarray:
     """The random numbers of all steps, with four decimals: [steps, texts, words]."""
-    size = STEPS, TEXTS, LENGTH
-    return np.random.default_rng(seed).integers(0, 10_000, size) / 10_000
+    return np.random.default_rng(seed).integers(0, 10_000, (STEPS, TEXTS, LENGTH)) / 10_000

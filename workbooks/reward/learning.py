@@ -92,8 +92,7 @@ def step(weights: Weights, counted: Block | None = None, g: Forward | None = Non
     g = g or graph(weights)
     decoder.forward(g, [END] * TEXTS * LENGTH)
     owned = [block for block in g if block.kind == "weight"]
-    blank = np.full((TEXTS, LENGTH), END)
-    loss = policy.loss(g, blank, [LENGTH] * TEXTS)
+    loss = policy.loss(g, np.full((TEXTS, LENGTH), END), [LENGTH] * TEXTS)
     found = policy.gradients(g, loss)
     shared, moved = optimizers.settings(g, rate=RATE, step=counted), {}
     for w in owned:

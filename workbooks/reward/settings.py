@@ -36,8 +36,7 @@ def add(g: Graph) -> None:
     for name, choices in NAMED.items():
         typed = g.input(name, choices[0])[0, 0].fixed
         names = g.input(f"{name}.names", [[choice] for choice in choices]).area.fixed
-        found = IFERROR(MATCH(typed, names, 0), 0)
-        _one(g, f"{name}.found", found)
+        _one(g, f"{name}.found", IFERROR(MATCH(typed, names, 0), 0))
         at = g[f"{name}.found"][0, 0].fixed
         _one(g, f"{name}.number", IF(at == 0, 1, at))
         _one(g, f"{name}.word", IF(at == 0, worded("unknown"), ""))
@@ -47,8 +46,7 @@ def add(g: Graph) -> None:
         _one(g, f"{name}.word", IF(ISNUMBER(typed), fits, worded("number?")))
         good = g[f"{name}.word"][0, 0].fixed == ""
         counted = INT(typed) if name == "updates" else typed
-        used = IF(good, counted, setting.default)
-        _one(g, setting.effect, used)
+        _one(g, setting.effect, IF(good, counted, setting.default))
 
 
 def _one(g: Graph, name: str, formula: Expression) -> None:

@@ -196,8 +196,7 @@ def _texts(ws: Composer, top: int) -> None:
         shown = g.table(own, block.shape, formula)
         ws.lay(shown, (top + 1, col), "word" if name == "text" else "step green")
     ws.sheet.runs.append(Run(Rect(top + 1, top + 1 + TEXTS, 5, 6), "row label", NUMBERED))
-    reward = g["listed.reward"].area
-    ws.dress(reward, "bar")
+    ws.dress(g["listed.reward"].area, "bar")
 
 
 def _texts_of(block: Block) -> Callable[[int, int], Expression]:

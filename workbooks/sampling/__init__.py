@@ -110,8 +110,7 @@ def ranking(columns: Columns) -> None:
 
     def rank(i: int) -> Expression:
         """The rank of a logit; the first of equal ones comes first."""
-        alike = COUNTIF(logits[: i + 1].fixed_first, logits[i])
-        return RANK(logits[i], logits.fixed) + alike - 1
+        return RANK(logits[i], logits.fixed) + COUNTIF(logits[: i + 1].fixed_first, logits[i]) - 1
 
     columns.computed("ranks", "rank", rank, "id")
 
@@ -134,8 +133,7 @@ def exponentials(columns: Columns) -> None:
     temperature, places, logits = ws["temperature"].fixed, ws["places"], ws["scores"]
 
     def over_temperature(i: int) -> Expression:
-        below_largest = logits[i] - logits[0].fixed
-        return below_largest / IF(temperature > 0, temperature, 1)
+        return (logits[i] - logits[0].fixed) / IF(temperature > 0, temperature, 1)
 
     def exponential(i: int) -> Expression:
         is_first = IF(places[i] == 1, 1, 0)

@@ -68,8 +68,7 @@ def _asked(book: ModelBook, page: Composer) -> None:
     page.sheet.put(ASKED_ROW - 2, 0, "An analogy: choose three words", "heading")
     words = book.graph["study.word"]
     page.heads_at((ASKED_ROW - 1, 0), *("a", "− b", "+ c"), style="label")
-    given = [[*semantics.ANALOGIES[0][:3]]]
-    asked = page.typed_at("study.asked", (ASKED_ROW, 0), given, "token")
+    asked = page.typed_at("study.asked", (ASKED_ROW, 0), [[*semantics.ANALOGIES[0][:3]]], "token")
     for k in range(3):
         page.sheet.lists[ASKED_ROW, k] = page.sheet[TOP : TOP + N_WORDS, 0].fixed
 

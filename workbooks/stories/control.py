@@ -144,8 +144,7 @@ def _asked(book: ModelBook, page: Composer) -> None:
     heads = ("first model", "cosine", "second", "used as", "cosine")
     page.heads_at((row - 1, col), *heads, style="label")
     asked = page.typed_at("exchanged.asked", (row, col - 1), [["dog"]], "token")
-    words = page.sheet[WORDS_ROW : WORDS_ROW + N, KINDS_COL]
-    page.sheet.lists[row, col - 1] = words.fixed
+    page.sheet.lists[row, col - 1] = page.sheet[WORDS_ROW : WORDS_ROW + N, KINDS_COL].fixed
     found = IFERROR(MATCH(asked, kind[:, 0], 0), 1)
     at = (row + 1, col - 1)
     page.sheet.put(row + 1, col - 2, "row", "row label")

@@ -184,8 +184,7 @@ def results(ws: Composer) -> None:
     )
     lines = [Series(KINDS[k], odds, curves[:, k]) for k in range(N_KINDS)]
     title, axes = "The best model depends on how rare features are", ("probability", "loss")
-    chart = Chart(CURVES + 1, 0, "scatter", title, lines, (860, 320), axes, True, "0.0", True)
-    ws.chart(chart)
+    ws.chart(Chart(CURVES + 1, 0, "scatter", title, lines, (860, 320), axes, True, "0.0", True))
     ws.cursor = below
 
 

@@ -110,8 +110,7 @@ def tree(shape: str, areas: frozenset[str]) -> Call | None:
         elif text == ")":
             if len(inside) == 1:
                 return None
-            call = inside.pop()
-            inside[-1].arguments[-1].operands.append(call)
+            inside[-1].arguments[-1].operands.append(inside.pop())
     return inside[0] if end == len(shape) and len(inside) == 1 else None
 
 
