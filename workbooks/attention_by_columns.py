@@ -4,7 +4,7 @@ Code writes a query's shares along a row; drawings often run them down a column.
 same, transposed; each query's shares sum to 1. Look at the sums.
 """
 
-from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.functions import EXP, MAX, SUM
 from cellformer.exporters.assemble.worksheets import Workbook, near
 from cellformer.exporters.compose.book import Book
@@ -33,11 +33,15 @@ def book() -> Book:
     )
     scores = ws.typed("scores", SCORES, WORDS, WORDS, QUERIES_DOWN)
 
-    def exponential(i: int, j: int) -> Expression | int:
-        return EXP(scores[i, j] - MAX(scores[i, : i + 1])) if j <= i else 0
-
     ws.heading("Exponentials of the visible scores, after subtracting the largest score of the row")
-    exps = ws.computed("exps", (N, N), exponential, WORDS, WORDS, QUERIES_DOWN)
+    exps = ws.computed(
+        "exps",
+        (N, N),
+        lambda i, j: EXP(scores[i, j] - MAX(scores[i, : i + 1])) if j <= i else 0,
+        WORDS,
+        WORDS,
+        QUERIES_DOWN,
+    )
     ws.heading(
         "In code, a query is a row, and the row sums to 1",
         "pattern[i, j] = exp(scores[i, j]) / sum of row i's exponentials",

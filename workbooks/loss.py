@@ -165,12 +165,15 @@ def scoring(ws: Composer) -> None:
     reports = columns.typed("reports", "report q", REPORTS, SETTING)
     costs = [expected_cost(columns, rule, belief, reports) for rule in RULES]
 
-    def best_report(_: int, j: int) -> Expression:
-        return INDEX(reports, MATCH(least[j], costs[j], 0))
-
     ws.cursor, shape = top - 1, (1, len(RULES))
     least = ws.computed("least", shape, lambda _, j: MIN(costs[j]), ["least"], RULE_NAMES)
-    ws.computed("best", shape, best_report, ["at report"], style="readout")
+    ws.computed(
+        "best",
+        shape,
+        lambda _, j: INDEX(reports, MATCH(least[j], costs[j], 0)),
+        ["at report"],
+        style="readout",
+    )
     for k, (rule, cost) in enumerate(zip(RULES, costs, strict=True)):
         # what the log rule has at 0 and 1 is far above the picture
         shown = slice(1, -1) if rule.name == "log" else slice(None)
@@ -203,10 +206,9 @@ def sentence(ws: Composer) -> None:
     columns = ws.columns(len(TARGETS), top, left=5)
     targets = columns.typed("targets", "next word", TARGETS, "token")
 
-    def chance(i: int) -> Expression:
-        return MAX(SUMIF(words.fixed, targets[i], after[i, :]), LEAST)
-
-    chances = columns.computed("chances", "p", chance)
+    chances = columns.computed(
+        "chances", "p", lambda i: MAX(SUMIF(words.fixed, targets[i], after[i, :]), LEAST)
+    )
     losses = columns.computed("losses", "loss", lambda i: -LN(chances[i]), "readout")
     inverses = columns.computed("inverses", "1 / p", lambda i: 1 / chances[i])
     columns = ws.columns(1, ws.cursor + 1, left=1)

@@ -111,9 +111,6 @@ def of_text(ws: Composer) -> None:
         spoken: list[Expression] = [*words[t - j : t + 1, 0].cells]
         return reduce(lambda said, word: said & " " & word, spoken)
 
-    def count(t: int, j: int) -> Expression:
-        return COUNTIF(keys[:, j].fixed, keys[t, j]) if t >= j else expression(0)
-
     def known(t: int, j: int) -> Expression:
         if t < KNOWN:
             return expression(0)
@@ -122,7 +119,15 @@ def of_text(ws: Composer) -> None:
     heads = [f"{j} word{'s' if j > 1 else ''}" for j in SIZES]
     shape = (n, LONGEST)
     keys = ws.computed("ends_here", shape, key, cols=heads, style="text", left=2, top=top)
-    ws.computed("times", shape, count, cols=heads, style="activation count", left=8, top=top)
+    ws.computed(
+        "times",
+        shape,
+        lambda t, j: COUNTIF(keys[:, j].fixed, keys[t, j]) if t >= j else expression(0),
+        cols=heads,
+        style="activation count",
+        left=8,
+        top=top,
+    )
     ws.computed("known", shape, known, cols=heads, style="activation count", left=14, top=top)
     ws.sheet.put(top - 1, 2, "n-grams that end here", "block")
     ws.sheet.put(top - 1, 8, "count of each n-gram", "block")

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from cellformer.engine.cells.expression import Expression
 from cellformer.engine.text import tokenizing
 from cellformer.engine.text.subwords import byte_alphabet
 from cellformer.engine.text.tokenizer import Library
@@ -128,11 +127,16 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
     heads = [f"in {word}" for word in CORPUS]
     inside = ws.typed("stood", stood, cols=heads, style="count", left=5, top=top)
 
-    def counted(k: int, _: int) -> Expression:
-        return reduce(add, [inside[k, word] * times[word, 0] for word in range(len(CORPUS))])
-
     head, style = ["times in all"], "activation count"
-    ws.computed("stood_in_all", (n, 1), counted, cols=head, style=style, left=4, top=top)
+    ws.computed(
+        "stood_in_all",
+        (n, 1),
+        lambda k, _: reduce(add, [inside[k, word] * times[word, 0] for word in range(len(CORPUS))]),
+        cols=head,
+        style=style,
+        left=4,
+        top=top,
+    )
 
 
 def suggest(w: Workbook, ws: Composer) -> None:

@@ -96,18 +96,22 @@ def count_pairs(ws: Composer) -> None:
         style="equation",
     )
 
-    def count(i: int, j: int) -> Expression:
-        return COUNTIF(pairs, vocabulary[i] & " " & vocabulary[j])
-
-    def total(i: int, _: int) -> Expression:
-        return SUM(counts[i, :]) + V * added
-
-    def share(i: int, j: int) -> Expression:
-        return IF(sums[i] > 0, (counts[i, j] + added) / sums[i], expression(1) / V)
-
-    counts = labelled(ws, "counts", (V, V), count, style="activation count")
-    sums = labelled(ws, "sums", (V, 1), total, beside=counts)
-    labelled(ws, "bigrams", (V, V), share, beside=sums, dress="scale")
+    counts = labelled(
+        ws,
+        "counts",
+        (V, V),
+        lambda i, j: COUNTIF(pairs, vocabulary[i] & " " & vocabulary[j]),
+        style="activation count",
+    )
+    sums = labelled(ws, "sums", (V, 1), lambda i, _: SUM(counts[i, :]) + V * added, beside=counts)
+    labelled(
+        ws,
+        "bigrams",
+        (V, V),
+        lambda i, j: IF(sums[i] > 0, (counts[i, j] + added) / sums[i], expression(1) / V),
+        beside=sums,
+        dress="scale",
+    )
 
 
 def model(ws: Composer) -> None:
@@ -123,10 +127,9 @@ def model(ws: Composer) -> None:
     )
     W_E = ws.typed("W_E", np.eye(V), words(ws), words(ws), "W_E", "weight")
 
-    def log_share(i: int, j: int) -> Expression:
-        return IF(shares[i, j] > 0, LN(shares[i, j]), LN_0)
-
-    W_U = labelled(ws, "W_U", (V, V), log_share, beside=W_E)
+    W_U = labelled(
+        ws, "W_U", (V, V), lambda i, j: IF(shares[i, j] > 0, LN(shares[i, j]), LN_0), beside=W_E
+    )
     ws.heading(
         "Logits, softmax, and the difference from the bigram table",
         "logits[a, b] = W_E[:, a] · W_U[:, b];   exps[a, b] = e^(logits[a, b] - largest of row a)",
@@ -134,22 +137,12 @@ def model(ws: Composer) -> None:
         style="equation",
     )
 
-    def logit(i: int, j: int) -> Expression:
-        return SUMPRODUCT(W_E[:, i], W_U[:, j])
-
-    def exponential(i: int, j: int) -> Expression:
-        return EXP(logits[i, j] - MAX(logits[i, :]))
-
-    def probability(i: int, j: int) -> Expression:
-        return exps[i, j] / SUM(exps[i, :])
-
-    def difference(i: int, j: int) -> Expression:
-        return probs[i, j] - shares[i, j]
-
-    logits = labelled(ws, "logits", (V, V), logit)
-    exps = labelled(ws, "exps", (V, V), exponential, beside=logits)
-    probs = labelled(ws, "probs", (V, V), probability, dress="scale")
-    labelled(ws, "difference", (V, V), difference, beside=probs)
+    logits = labelled(ws, "logits", (V, V), lambda i, j: SUMPRODUCT(W_E[:, i], W_U[:, j]))
+    exps = labelled(
+        ws, "exps", (V, V), lambda i, j: EXP(logits[i, j] - MAX(logits[i, :])), beside=logits
+    )
+    probs = labelled(ws, "probs", (V, V), lambda i, j: exps[i, j] / SUM(exps[i, :]), dress="scale")
+    labelled(ws, "difference", (V, V), lambda i, j: probs[i, j] - shares[i, j], beside=probs)
 
 
 def losses(ws: Composer) -> None:
@@ -165,16 +158,21 @@ def losses(ws: Composer) -> None:
         """-ln p of a pair, times how often it occurs."""
         return IF(counts[i, j] > 0, -counts[i, j] * LN(MAX(p, SMALLEST)), 0)
 
-    def least(i: int, j: int) -> Expression:
-        return surprise(i, j, counts[i, j] / SUM(counts[i, :]))
-
     ours = labelled(ws, "surprise", (V, V), lambda i, j: surprise(i, j, probs[i, j]))
-    plain = labelled(ws, "least_surprise", (V, V), least, beside=ours)
+    plain = labelled(
+        ws,
+        "least_surprise",
+        (V, V),
+        lambda i, j: surprise(i, j, counts[i, j] / SUM(counts[i, :])),
+        beside=ours,
+    )
 
-    def loss(_: int, j: int) -> Expression:
-        return SUM((ours, plain)[j].fixed) / MAX(1, SUM(counts.fixed))
-
-    ws.computed("loss", (1, 2), loss, cols=["loss", "least"])
+    ws.computed(
+        "loss",
+        (1, 2),
+        lambda _, j: SUM((ours, plain)[j].fixed) / MAX(1, SUM(counts.fixed)),
+        cols=["loss", "least"],
+    )
 
 
 def next_word(ws: Composer) -> None:
@@ -187,10 +185,7 @@ def next_word(ws: Composer) -> None:
     )
     word = ws.typed("word", [[WORDS[0]]], ["type a word"])
 
-    def is_word(i: int, _: int) -> Expression:
-        return IF(vocabulary[i] == word.fixed, 1, 0)
-
-    one_hot = labelled(ws, "one_hot", (V, 1), is_word)
+    one_hot = labelled(ws, "one_hot", (V, 1), lambda i, _: IF(vocabulary[i] == word.fixed, 1, 0))
     p = labelled(ws, "p", (1, V), lambda _, j: SUMPRODUCT(one_hot.fixed, probs[:, j]))
     values = ws.rect(p)
     series = Series("p", ws.sheet[values.top - 1, values.left : values.right], p)

@@ -336,12 +336,9 @@ class Columns:
     ) -> Area:
         """The next column, of formulas: `formula(i)` is the expression of row i."""
 
-        def cell(i: int, _: int) -> Any:
-            return formula(i)
-
         shape, left = (self.n, 1), self._next()
         return self.ws.computed(
-            name, shape, cell, cols=[head], style=style, left=left, top=self.top
+            name, shape, lambda i, _: formula(i), cols=[head], style=style, left=left, top=self.top
         )
 
     def _next(self) -> int:

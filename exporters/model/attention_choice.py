@@ -182,10 +182,13 @@ class Choice:
         page.show("looks", (HEADS, OWN), own, "word fitted")
         page.sheet.put(HEADS, LABELS, "query →", "row label")
 
-        def text(_: int, c: int) -> Expression:
-            return self.if_word(c, entry(self.texts, 1, self.at[c] + 1))
-
-        self.shown_texts = page.show("word", (HEADS, WORDS), text, "word fitted", shape)
+        self.shown_texts = page.show(
+            "word",
+            (HEADS, WORDS),
+            lambda _, c: self.if_word(c, entry(self.texts, 1, self.at[c] + 1)),
+            "word fitted",
+            shape,
+        )
 
     def _nth(self, _: int, c: int) -> Expression:
         """The place of the c-th word that is shown."""
@@ -213,16 +216,17 @@ class Choice:
                 before = before + SUMPRODUCT((shares[:k].as_range == shares[k]) * 1)
             return IF(AND(shares[k] >= 0, before < self.n_words), 1, 0)
 
-        def number(k: int) -> Expression:
-            return IF(shown[k] == 1, SUM(shown[: k + 1].as_range), 0)
-
         def score(k: int) -> Expression:
             found = self.chosen.at(lambda s: (s.scores, k), self.word)
             return IF(AND(shares[k] >= 0, shown[k] == 0), found, "")
 
         shares = self._of_every("model_share", "attention weight of each word", share)
         shown = self._of_every("is_shown", "1: the sheet shows this word", is_shown)
-        self.numbers = self._of_every("number", "place in the list of shown words", number)
+        self.numbers = self._of_every(
+            "number",
+            "place in the list of shown words",
+            lambda k: IF(shown[k] == 1, SUM(shown[: k + 1].as_range), 0),
+        )
         self.scores_left = self._of_every("score_left", "scores of the words not shown", score)
         left = SUMPRODUCT((shares >= 0) * 1) - SUM(shown)
         row = self.workings.rows(1, "number of words not shown")

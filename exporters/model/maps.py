@@ -214,10 +214,9 @@ class Maps:
         kept, inverse = self["kept"], self["inverse"]
         at = (self.features, self._across("drawn", 2))
 
-        def axis(d: int, c: int) -> Expression:
-            return Nth(bases[d, :], 2 * out + (c + 1))
-
-        unit = self._computed("cosine_axes", at, (self.d, 2), axis)
+        unit = self._computed(
+            "cosine_axes", at, (self.d, 2), lambda d, c: Nth(bases[d, :], 2 * out + (c + 1))
+        )
         middle = self._along("cosine", self["unit_mean"], unit)
 
         def cosine(k: int, c: int) -> Expression:
@@ -235,10 +234,9 @@ class Maps:
         """Add the coordinate of a mean along each axis, above the axes."""
         at, n = (self.features - 2, self.page.rect(axes).left), axes.shape[1]
 
-        def along(_: int, c: int) -> Expression:
-            return product_sum(mean, axes[:, c])
-
-        return self._computed(f"{name}_middle", at, (1, n), along)
+        return self._computed(
+            f"{name}_middle", at, (1, n), lambda _, c: product_sum(mean, axes[:, c])
+        )
 
     def _shares(self) -> None:
         """Add shares of the variance: of the two directions' plane, each component, the cosine
@@ -268,10 +266,9 @@ class Maps:
         kept, hits, inverse, ids = (self[name] for name in ("kept", "hits", "inverse", "id"))
         n_named = MAX(1, SUM(hits[4, :]))
 
-        def mean(d: int, _: int) -> Expression:
-            return product_sum(kept[d, :], hits[4, :]) / n_named
-
-        own = self._per_feature("own", "named", mean)
+        own = self._per_feature(
+            "own", "named", lambda d, _: product_sum(kept[d, :], hits[4, :]) / n_named
+        )
         length = self._scalar("own_length", "named", SQRT(_squared(own)))
 
         def cosine(k: int, _: int) -> Expression:

@@ -146,10 +146,9 @@ class _Sheet:
         """The next row of scores, made of the one before it."""
         before = self.now
 
-        def changed(c: int) -> Expression:
-            return self.choice.if_word(c, change(before[0, c], c))
-
-        self.now = self._line(name, label, changed)
+        self.now = self._line(
+            name, label, lambda c: self.choice.if_word(c, change(before[0, c], c))
+        )
 
     def _own(self, name: str, formula: Expression) -> Area:
         """The cell of the word that looks, in the next row."""
@@ -178,10 +177,11 @@ class _Sheet:
         """Add the product of the query with each key, scaled, and the other terms of a score."""
         query = self.query.column(0)
 
-        def score(c: int) -> Expression:
-            return self.choice.if_word(c, _product(query, self.key.column(c)))
-
-        self.now = self._line("score", "score: query × key", score)
+        self.now = self._line(
+            "score",
+            "score: query × key",
+            lambda c: self.choice.if_word(c, _product(query, self.key.column(c))),
+        )
         scale = self._own("scale", self.chosen.cell(_divisor))
         self._next("scaled", "score divided by this →", lambda x, c: IFERROR(x / scale, 0))
         if self.first.present:
@@ -241,15 +241,18 @@ class _Sheet:
             assert score is not None
             return choice.if_column(c, IFERROR(EXP(score - largest), 0))
 
-        def share(_: int, c: int) -> Expression:
-            return choice.if_column(c, IFERROR(exps[0, c] / total, 0))
-
         self._label(self.row, "e^(score − largest), largest →")
         exps: Area = self.page.show("exp", (self.row, WORDS), exponential, "fit", (1, n_all))
         self.row += 1
         self._label(self.row, "share: e^(…) ÷ sum, sum →")
         total: Area = self._own("sum", SUM(exps))
-        self.share = self.page.show("share", (self.row, WORDS), share, "fit share", (1, n_all))
+        self.share = self.page.show(
+            "share",
+            (self.row, WORDS),
+            lambda _, c: choice.if_column(c, IFERROR(exps[0, c] / total, 0)),
+            "fit share",
+            (1, n_all),
+        )
         self.row += 1
         self.page.dress(exps, When("empty", exps[0, 0] == ""))
         self.page.dress(self.share, When("empty", self.share[0, 0] == ""), "scale")
@@ -368,12 +371,15 @@ class _Sheet:
         def of_model(j: int, _: int) -> Expression:
             return choice.if_chosen(self.chosen.at(lambda s: (s.mix, j), choice.word))
 
-        def gap(j: int, _: int) -> Expression:
-            return choice.if_chosen(IFERROR(ABS(self.sum.cell(j, 0) - model[j, 0]), 1))
-
         shape = (self.d_value, 1)
         model = self.page.show("model", (row, OWN), of_model, "step green", shape)
-        gaps = self.page.show("gap", (row, WORDS), gap, "tiny", shape)
+        gaps = self.page.show(
+            "gap",
+            (row, WORDS),
+            lambda j, _: choice.if_chosen(IFERROR(ABS(self.sum.cell(j, 0) - model[j, 0]), 1)),
+            "tiny",
+            shape,
+        )
         check = IF(
             MAX(gaps) <= NEAR * (1 + MAX(model) - MIN(model)),
             worded("Check: the model gets the same sum."),

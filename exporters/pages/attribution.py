@@ -52,10 +52,13 @@ def add(book: ModelBook) -> None:
         sheet.link(row, 0, plain(writer), book.address(book.graph[writer].area))
     position = book.graph["position"][0, 0] + 1
 
-    def share(i: int, k: int) -> Expression:
-        return entry(credits[WORDS[k]][writers[i]].area, 1, position)
-
-    found = page.show("share", (TOP, 1), share, "change plain", (len(writers), 2))
+    found = page.show(
+        "share",
+        (TOP, 1),
+        lambda i, k: entry(credits[WORDS[k]][writers[i]].area, 1, position),
+        "change plain",
+        (len(writers), 2),
+    )
     _sums(book, page, found)
     sheet.dress(sheet[TOP:end, 1:4], "diverging")
     height = max(320, 24 * len(writers))  # pixels

@@ -237,10 +237,13 @@ def _cuts(
     page.sheet.put(row - 1, 9, "as read", "block")
     kept = page.lay(book.graph[KEPT], (row, 9), "step")
 
-    def predicted(k: int, _: int) -> Expression:
-        return values[strongest[k], 0] * (kept[k, 0] - 1)
-
-    page.computed_at(PREDICTED, (row, 6), (n, 1), predicted, "change plain")
+    page.computed_at(
+        PREDICTED,
+        (row, 6),
+        (n, 1),
+        lambda k, _: values[strongest[k], 0] * (kept[k, 0] - 1),
+        "change plain",
+    )
     page.dress(now, "diverging")
     page.dress(cuts, Unlike(1))
 

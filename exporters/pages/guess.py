@@ -125,10 +125,13 @@ def _heads(book: ModelBook, page: Composer) -> Questions | None:
     top = page.cursor + 1
     page.sheet.down(top, 0, (head_of(head) for head, _ in asked), "row label")
 
-    def question(k: int, _: int) -> Expression:
-        return sentence("from {word}", word=quote(layout.token_text(book, asked[k][1])))
-
-    page.show("from", (top, QUESTION), question, "text", (len(asked), 1))
+    page.show(
+        "from",
+        (top, QUESTION),
+        lambda k, _: sentence("from {word}", word=quote(layout.token_text(book, asked[k][1]))),
+        "text",
+        (len(asked), 1),
+    )
 
     def reply(k: int, _: Expression) -> tuple[Expression, Expression]:
         head, at = asked[k]
@@ -210,14 +213,17 @@ def _questions(
         page.sheet.lists |= {(top + k, GUESS): choices for k in range(n)}
     answers = [reply(k, guess[k, 0]) for k in range(n)]
 
-    def is_right(k: int, _: int) -> Expression:
-        return IF(AND(guess[k, 0] != "", asked(k), guess[k, 0] == answers[k][0]), 1, 0)
-
     def answer(k: int, _: int) -> Expression:
         told = IF(right[k, 0] == 1, sentence("Right: "), sentence("No: ")) & answers[k][1]
         return IF(OR(guess[k, 0] == "", NOT(asked(k))), "", told)
 
-    right = page.show(f"{name}.right", (top, RIGHT), is_right, "symbol", (n, 1))
+    right = page.show(
+        f"{name}.right",
+        (top, RIGHT),
+        lambda k, _: IF(AND(guess[k, 0] != "", asked(k), guess[k, 0] == answers[k][0]), 1, 0),
+        "symbol",
+        (n, 1),
+    )
     page.show(f"{name}.answer", (top, ANSWER), answer, "text", (n, 1))
     page.cursor = top + n
     return guess, right, expression(n)

@@ -197,15 +197,21 @@ class Asked:
         for row, name in ((first_B, "B"), (first_C, "C")):
             page.sheet.down(row, 0, [AsIs(f"{name} {k}") for k in range(d_state)], "row label")
 
-        def step(_: int, t: int) -> Expression:
-            return self._of_channel(lambda one: one.step, t)
+        self.step = page.computed_at(
+            "hidden.step",
+            (top, 1),
+            (1, n),
+            lambda _, t: self._of_channel(lambda one: one.step, t),
+            "step green",
+        )
 
-        self.step = page.computed_at("hidden.step", (top, 1), (1, n), step, "step green")
-
-        def time(_: int, t: int) -> Expression:
-            return SUM(self.step[0, : t + 1].fixed_first)
-
-        self.time = page.computed_at("hidden.time", (top + 1, 1), (1, n), time, "step")
+        self.time = page.computed_at(
+            "hidden.time",
+            (top + 1, 1),
+            (1, n),
+            lambda _, t: SUM(self.step[0, : t + 1].fixed_first),
+            "step",
+        )
 
         def state(block: Callable[[Recurrence], Block]) -> Callable[[int, int], Expression]:
             return lambda k, t: self._of_asked(lambda one: block(one)[t, k])
@@ -233,34 +239,36 @@ class Asked:
         page.sheet.across(top - 1, 1 + n, LINES, "label")
         page.sheet.put(top + n, 0, "input", "row label")
 
-        def weight(t: int, s: int) -> Expression:
-            return self._weight(s, t) if s <= t else expression(0)
-
-        weights = page.computed_at(WEIGHTS, (top, 1), (n, n), weight, "change")
+        weights = page.computed_at(
+            WEIGHTS,
+            (top, 1),
+            (n, n),
+            lambda t, s: self._weight(s, t) if s <= t else expression(0),
+            "change",
+        )
         page.dress(weights, "diverging")
 
-        def put_in(_: int, s: int) -> Expression:
-            return self._of_channel(lambda one: one.x, s)
-
-        inputs = page.computed_at("hidden.input", (top + n, 1), (1, n), put_in, "step green")
+        inputs = page.computed_at(
+            "hidden.input",
+            (top + n, 1),
+            (1, n),
+            lambda _, s: self._of_channel(lambda one: one.x, s),
+            "step green",
+        )
 
         def column(k: int, name: str, cell: Callable[[int], Expression], style: str) -> Area:
             """Add the channel's output at each token, as a column beside the weights."""
             return page.computed_at(name, (top, 1 + n + k), (n, 1), lambda t, _: cell(t), style)
 
-        def by_weights(t: int) -> Expression:
-            return product_sum(weights[t, :], inputs[0, :])
-
         def past(t: int) -> Expression:
             return self._of_channel(lambda one: one.D, 0) * inputs[0, t]
 
-        def of_layer(t: int) -> Expression:
-            return self._of_channel(lambda one: one.z, t)
-
-        taken = column(0, "hidden.by_weights", by_weights, "step")
+        taken = column(
+            0, "hidden.by_weights", lambda t: product_sum(weights[t, :], inputs[0, :]), "step"
+        )
         own = column(1, "hidden.past", past, "step")
         read = column(2, READ, lambda t: taken[t, 0] + own[t, 0], "step")
-        z = column(3, "hidden.z", of_layer, "step green")
+        z = column(3, "hidden.z", lambda t: self._of_channel(lambda one: one.z, t), "step green")
         gap = column(4, GAP, lambda t: read[t, 0] - z[t, 0], "step")
         self.z, self.gap = z.as_range, gap.as_range
 

@@ -266,11 +266,14 @@ class Grid:
         difference."""
         graph, takes = self.book.graph, pair.switches(self.book.graph)
 
-        def promised(k: int, t: int) -> Expression:
-            return (0 - pair.gain(graph, takes[k])[t, 0]) / span(self.book)
-
         shape = len(takes), len(self.book.passage.ids)
-        area = self.page.show("estimate", at, promised, "live percent", shape)
+        area = self.page.show(
+            "estimate",
+            at,
+            lambda k, t: (0 - pair.gain(graph, takes[k])[t, 0]) / span(self.book),
+            "live percent",
+            shape,
+        )
         self.page.dress(area, "diverging")
 
     def _rows_of_path(self) -> None:

@@ -119,10 +119,7 @@ def _settings(book: ModelBook, page: Composer) -> None:
         0, n - 1, worded("A position from 0 to {value}.", value=n - 1), whole=True
     )
 
-    def where(t: int, _: int) -> Expression:
-        return IF(ISNUMBER(at[0, 0]), IF(at[0, 0] == t, 1, 0), 1)
-
-    g.follow(WHERE, where)
+    g.follow(WHERE, lambda t, _: IF(ISNUMBER(at[0, 0]), IF(at[0, 0] == t, 1, 0), 1))
     page.lay(g[WHERE], (top + 4, 1), "id", turned=True)
     layout.labels(book, sheet, "steered", (top + 3, 1), "token", range(n), "label", across=True)
     says = _says(book, page, (top + 5, 1))
@@ -337,12 +334,11 @@ def _fitted(
         mine = kept[lists[i], 0].as_range
         return SUMPRODUCT(rows[lists[i], j].as_range, mine) / MAX(1, SUM(mine))
 
-    def difference(_: int, j: int) -> Expression:
-        return fit[0, j] - fit[1, j]
-
     fit = page.computed_at(f"{PREFIX}fit", (top, FEATURES), (2, width), mean, "step")
     at, one = (top + 2, FEATURES), (1, 1)
-    probe = page.computed_at(f"{PREFIX}probe", at, (1, width), difference, "change plain")
+    probe = page.computed_at(
+        f"{PREFIX}probe", at, (1, width), lambda _, j: fit[0, j] - fit[1, j], "change plain"
+    )
     half = (SUMPRODUCT(fit[0, :], probe) + SUMPRODUCT(fit[1, :], probe)) / 2
     name = f"{PREFIX}threshold"
     threshold = page.computed_at(name, (top, 1), one, lambda *_: half, "step")
@@ -416,10 +412,13 @@ def _words(book: ModelBook, page: Composer) -> Mapping[str, Area]:
     )
     ids = page.lay(g.input(f"{PREFIX}ids", np.arange(n)[:, None], kind="table"), (top, 4), "built")
 
-    def rank(v: int, _: int) -> Expression:
-        return ORDER(score[v, 0], score.as_range, ids[v, 0], ids.as_range) + 1
-
-    ranks = page.computed_at(f"{PREFIX}rank", (top, 3), (n, 1), rank, "id")
+    ranks = page.computed_at(
+        f"{PREFIX}rank",
+        (top, 3),
+        (n, 1),
+        lambda v, _: ORDER(score[v, 0], score.as_range, ids[v, 0], ids.as_range) + 1,
+        "id",
+    )
     col, longest = FEATURES, n
     for block in g:
         if block.part == steering.STEERING and block.op and block.name not in (*CORE, words.name):

@@ -86,10 +86,13 @@ def _words(book: ModelBook, page: Composer) -> Area:
     texts = book.graph["outputs"].area.fixed.as_range
     sheet.lists |= dict.fromkeys(Rect(top, top + 2, 1, 3).cells(), texts)
 
-    def ident(k: int, j: int) -> Expression:
-        return word_lookup.place_of(sheet[top + k, 1 + j], book.graph, "look.words")
-
-    found = page.show("ids", (top, 3), ident, "id", (2, 2))
+    found = page.show(
+        "ids",
+        (top, 3),
+        lambda k, j: word_lookup.place_of(sheet[top + k, 1 + j], book.graph, "look.words"),
+        "id",
+        (2, 2),
+    )
     text = "choose words; if ‘minus’ is empty, the direction of the word is used"
     sheet.put(page.cursor + 3, 1, text, "note")
     page.cursor += 6
@@ -126,10 +129,13 @@ def _workings(book: ModelBook, page: Composer, ids: Area) -> None:
 
     columns = slice(lens.left, lens.left + n_stages)
 
-    def spread(d: int, _: int) -> Expression:
-        return VARP(book.sheets[LENS][lens.top + d, columns].as_range)
-
-    page.show("variance", (top, 6), spread, "step green", one)
+    page.show(
+        "variance",
+        (top, 6),
+        lambda d, _: VARP(book.sheets[LENS][lens.top + d, columns].as_range),
+        "step green",
+        one,
+    )
 
 
 def _feature_of(book: ModelBook, d: int, ident: Area) -> Expression:
@@ -170,10 +176,13 @@ def _path(book: ModelBook, page: Composer) -> Area:
     for k, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
         page.sheet.link(page.cursor + 1 + k, 0, name, book.address(stage.area))
 
-    def coordinate(k: int, way: int) -> Expression:
-        return product_sum(book.graph[f"lens.{k}.x"].area, directions[way])
-
-    path = page.show("along", (page.cursor + 1, 1), coordinate, "live", (len(stages), 2))
+    path = page.show(
+        "along",
+        (page.cursor + 1, 1),
+        lambda k, way: product_sum(book.graph[f"lens.{k}.x"].area, directions[way]),
+        "live",
+        (len(stages), 2),
+    )
 
     def step(k: int, way: int) -> Expression:
         return path[k + 1, way] - path[k, way]

@@ -90,11 +90,14 @@ def _situation(book: ModelBook, page: Composer, given: Area, col: int) -> None:
     heat = MAX(IFERROR(N(typed), 0), COLDEST)  # whatever is typed
     shares, said = given[:, 0], given[:, 1]  # [n_words, 1] each
 
-    def exp(k: int, _: int) -> Expression:
-        return EXP((given[k, 1] - MAX(said)) / heat)
-
     one = (N_WORDS, 1)
-    exps = page.computed_at(f"{name}.exp", (SHARES_ROW, col + 2), one, exp, "step")
+    exps = page.computed_at(
+        f"{name}.exp",
+        (SHARES_ROW, col + 2),
+        one,
+        lambda k, _: EXP((given[k, 1] - MAX(said)) / heat),
+        "step",
+    )
     total = SUM(exps)
     page.computed_at(f"{name}.model", (SHARES_ROW, col + 3), one, lambda k, _: exps[k, 0] / total, "live here")  # fmt: skip
     page.show(f"{name[-1]}.total", (END, col + 2), total, "total")

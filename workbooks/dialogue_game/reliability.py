@@ -60,10 +60,13 @@ def _table(page: Composer, found: dict[str, Any], n: int) -> Area:
     shares = [[low, high, said, right] for low, high, _, said, right in bins]
     cells = page.typed_at(f"reliability.{n}", (top + 1, 2), shares, "basis")
 
-    def gap(k: int, _: int) -> Expression:
-        return counts[k, 0] * ABS(cells[k, SAID] - cells[k, RIGHT])
-
-    page.computed_at(f"reliability.{n}.gap", (top + 1, 1 + GAP), (len(bins), 1), gap, "step")
+    page.computed_at(
+        f"reliability.{n}.gap",
+        (top + 1, 1 + GAP),
+        (len(bins), 1),
+        lambda k, _: counts[k, 0] * ABS(cells[k, SAID] - cells[k, RIGHT]),
+        "step",
+    )
     return cells
 
 

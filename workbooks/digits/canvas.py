@@ -99,10 +99,9 @@ def pick(g: Forward) -> None:
     known = IF(ISNUMBER(x), IF(AND(x >= 1, x < N_SHOWN + 1), INT(x), 1), 1)
     at = g.table("number.known", ONE, lambda *_: known)[0, 0]
 
-    def pixel(i: int, j: int) -> Expression:
-        return Nth(held[:, SIDE * i + j].fixed.as_range, at.fixed)
-
-    g.table("picked", IMAGE, pixel, ACROSS)
+    g.table(
+        "picked", IMAGE, lambda i, j: Nth(held[:, SIDE * i + j].fixed.as_range, at.fixed), ACROSS
+    )
     g.table("picked.digit", ONE, lambda *_: Nth(meant[:, 0].fixed.as_range, at))
 
 
@@ -120,7 +119,6 @@ def look(g: Forward, spec: VitSpec, at: np.ndarray) -> None:
     most = g.table("looks.most", ONE, lambda *_: MAX(each.area.as_range))[0, 0]
     patch_of = {int(pixel): p for p, row in enumerate(at) for pixel in row}
 
-    def share(i: int, j: int) -> Expression:
-        return each[0, patch_of[SIDE * i + j]] / MAX(most.fixed, 1e-9)
-
-    g.table("looks", IMAGE, share, ACROSS)
+    g.table(
+        "looks", IMAGE, lambda i, j: each[0, patch_of[SIDE * i + j]] / MAX(most.fixed, 1e-9), ACROSS
+    )

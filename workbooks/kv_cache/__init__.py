@@ -105,9 +105,6 @@ def count(ws: Composer, prompt: Area, sizes: Area) -> None:
     )
     layers, heads, d_k = sizes[LAYERS, 0], sizes[HEADS, 0], sizes[D_K, 0]
 
-    def n_new(i: int, _: int) -> Expression:
-        return prompt if i == 0 else expression(1)
-
     def with_cache(i: int, _: int) -> Expression:
         last, first = tokens[i], tokens[i] - new[i]
         n_scores = (last * (last + 1) - first * (first + 1)) / 2
@@ -117,18 +114,24 @@ def count(ws: Composer, prompt: Area, sizes: Area) -> None:
         n_scores = tokens[i] * (tokens[i] + 1) / 2
         return layers * heads * (3 * tokens[i] * d_k + n_scores)
 
-    def share(i: int, _: int) -> Expression:
-        return kept[i] / again[i]
-
     n = (len(STEPS), 1)
     thousands = "thousands"
     tokens = ws.computed("count_0", n, lambda i, _: prompt + i, STEPS, ["tokens"], style=thousands)
-    new = ws.computed("count_1", n, n_new, cols=["new"], style=thousands, beside=tokens)
+    new = ws.computed(
+        "count_1",
+        n,
+        lambda i, _: prompt if i == 0 else expression(1),
+        cols=["new"],
+        style=thousands,
+        beside=tokens,
+    )
     kept = ws.computed(
         "count_2", n, with_cache, cols=["with the cache"], style=thousands, beside=new
     )
     again = ws.computed("count_3", n, without, cols=["without"], style=thousands, beside=kept)
-    ws.computed("count_4", n, share, cols=["share"], style="percent", beside=again)
+    ws.computed(
+        "count_4", n, lambda i, _: kept[i] / again[i], cols=["share"], style="percent", beside=again
+    )
 
 
 def latents(ws: Composer, sizes: Area) -> None:

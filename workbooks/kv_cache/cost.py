@@ -62,15 +62,19 @@ def costs(ws: Composer, sizes: Area, prices: Area) -> None:
         weights = sizes[WEIGHTS, j] * sizes[BYTES, j]
         return INT((card - weights) / gigabytes[0, j])
 
-    def price(_: int, j: int) -> Expression:
-        return IF(number[0, j] < 1, worded("does not fit"), rent / number[0, j])
-
     units = ("cache of one conversation, GB", "this cache in GiB (2^30 bytes)")
     gigabytes = ws.computed("cache", (2, len(MODELS)), size, units, style="readout")
     rows = ["conversations on one card"]
     number = ws.computed("fit", shape, fit, rows, style="thousands", tight=True)
     rows = ["dollars an hour per conversation"]
-    ws.computed("price", shape, price, rows, style="readout", tight=True)
+    ws.computed(
+        "price",
+        shape,
+        lambda _, j: IF(number[0, j] < 1, worded("does not fit"), rent / number[0, j]),
+        rows,
+        style="readout",
+        tight=True,
+    )
 
 
 def claim(ws: Composer, row: int) -> None:

@@ -14,7 +14,6 @@ from itertools import islice
 import numpy as np
 
 from cellformer.engine import Model, ModelSpec, WordList
-from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import INDEX, MOD
 from cellformer.engine.models.architectures import decoder
 from cellformer.engine.models.forward import weight_shapes
@@ -71,10 +70,11 @@ def follow(p: Parts) -> None:
     g, corpus = p.step.graph, p.w["corpus"].fixed
     n_sentences = len(game.sentences())
 
-    def word(i: int, j: int) -> Expression:
-        return INDEX(corpus, MOD(clock.steps(g) * p.batch + i, n_sentences) + 1, j + 1)
-
-    g.table("batch.words", (p.batch, game.LENGTH), word)
+    g.table(
+        "batch.words",
+        (p.batch, game.LENGTH),
+        lambda i, j: INDEX(corpus, MOD(clock.steps(g) * p.batch + i, n_sentences) + 1, j + 1),
+    )
     sheets.read(g, g["batch.words"].area.fixed, game.sentences()[: p.batch])
     g.input("optimizer", sheets.OPTIMIZERS[-1])
     g.follow("method", sheets.method(g))

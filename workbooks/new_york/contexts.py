@@ -45,16 +45,19 @@ def _looks(book: ModelBook, page: Composer) -> None:
     g, n = book.graph, book.graph["tokens"].shape[0]
     words, n_prompt = g["vocabulary"].area.fixed, g["n_prompt"][0, 0]
 
-    def word(_: int, t: int) -> Expression:
-        return IF(expression(t) < n_prompt, Nth(words, g["tokens"][t, 0] + 1), "")
-
     def weight(h: int, t: int) -> Expression:
         pattern = g[f"blocks.0.attn.h{h}.pattern"].area
         return IF(expression(t) < n_prompt, Nth(pattern[:, t], n_prompt), "")
 
     n_heads = book.model.spec.n_heads
     page.sheet.put(LOOKS_ROW, 0, "last word's attention", "row label")
-    page.computed_at("contexts.word", (LOOKS_ROW, 1), (1, n), word, "word")
+    page.computed_at(
+        "contexts.word",
+        (LOOKS_ROW, 1),
+        (1, n),
+        lambda _, t: IF(expression(t) < n_prompt, Nth(words, g["tokens"][t, 0] + 1), ""),
+        "word",
+    )
     heads = (said(f"blocks.0.attn.h{h}") for h in range(n_heads))
     page.sheet.down(LOOKS_ROW + 1, 0, heads, "row label")
     looked = page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), (n_heads, n), weight, "percent")
@@ -118,14 +121,17 @@ def _next(book: ModelBook, page: Composer, follows: Area, counted: Area) -> None
         times = counted[:, c - 1]
         return IFERROR(SUMIF(follows, names[k], times) / SUM(times), 0)
 
-    def known(_: int, c: int) -> Expression:
-        return IFERROR(SUM(counted[:, c]) / SUM(counted[:, 0]), 0)
-
     shape = (len(names), len(HEADS))
     shares = page.computed_at("contexts.next", (NEXT_ROW, 1), shape, share, "percent")
     page.dress(shares, "scale")
     shape = (1, len(LENGTHS))
-    page.computed_at("contexts.read", (read, 1 + BEFORE[0]), shape, known, "percent")
+    page.computed_at(
+        "contexts.read",
+        (read, 1 + BEFORE[0]),
+        shape,
+        lambda _, c: IFERROR(SUM(counted[:, c]) / SUM(counted[:, 0]), 0),
+        "percent",
+    )
 
 
 def _suggestions() -> list[Suggestion]:

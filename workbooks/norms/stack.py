@@ -85,10 +85,13 @@ def layer_norm(ws: Composer, name: str, x: Area) -> Area:
     """LayerNorm without gain and bias of a row for each layer, beside it: [layers, d]."""
     eps = ws["settings"][2]
 
-    def statistic(n: int, j: int) -> Expression:
-        return SQRT(VARP(x[n, :]) + eps) if j else AVERAGE(x[n, :])
-
-    stats = ws.computed(f"{name}_stats", (LAYERS, 2), statistic, cols=["mean", "root"], beside=x)
+    stats = ws.computed(
+        f"{name}_stats",
+        (LAYERS, 2),
+        lambda n, j: SQRT(VARP(x[n, :]) + eps) if j else AVERAGE(x[n, :]),
+        cols=["mean", "root"],
+        beside=x,
+    )
     return ws.computed(
         f"{name}_norm",
         STEPS,

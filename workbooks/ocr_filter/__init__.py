@@ -122,10 +122,14 @@ def classify(ws: Composer) -> None:
         "exps", (2, 1), lambda i, _: EXP(logits[i] - MAX(logits.fixed)), title="exp", beside=logits
     )
 
-    def share(i: int, _: int) -> Expression:
-        return exps[i] / SUM(exps.fixed)
-
-    ws.computed("probs", (2, 1), share, title="probs", style="readout", beside=exps)
+    ws.computed(
+        "probs",
+        (2, 1),
+        lambda i, _: exps[i] / SUM(exps.fixed),
+        title="probs",
+        style="readout",
+        beside=exps,
+    )
 
 
 def side_by_side(w: Workbook) -> None:

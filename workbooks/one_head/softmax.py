@@ -1,6 +1,6 @@
 """one-head's sheet Softmax: the same scores, softmax over rows (dim=1) and over columns (dim=0)."""
 
-from cellformer.engine.cells.expression import Area, Expression
+from cellformer.engine.cells.expression import Area
 from cellformer.engine.cells.functions import EXP, MAX, SUM
 from cellformer.exporters.assemble.worksheets import Comparison, Workbook
 from cellformer.exporters.compose.composer import Composer
@@ -74,10 +74,9 @@ def by_rows(ws: Composer, scores: Area, name: str, heading: str) -> None:
         heading, "share = exp(score - row maximum) / sum of exp in the row", style="equation"
     )
 
-    def exponential(i: int, j: int) -> Expression:
-        return EXP(scores[i, j] - MAX(scores[i, :]))
-
-    exps = ws.computed(f"{name}row_exps", SHAPE, exponential, QUERIES, KEYS)
+    exps = ws.computed(
+        f"{name}row_exps", SHAPE, lambda i, j: EXP(scores[i, j] - MAX(scores[i, :])), QUERIES, KEYS
+    )
     shares = ws.computed(
         f"{name}by_rows",
         SHAPE,

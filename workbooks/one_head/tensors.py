@@ -57,10 +57,15 @@ def cut(ws: Composer, q: Area) -> None:
     shape = (T, D_HEAD)
     right = ws.computed("head_0", shape, lambda i, j: q[i, j], TOKENS, ("d0", "d1"), "right")
 
-    def row_by_row(i: int, j: int) -> Expression:
-        return q[divmod(i * D_HEAD + j, D)]
-
-    wrong = ws.computed("reshaped", shape, row_by_row, (), ("d0", "d1"), "wrong", beside=right)
+    wrong = ws.computed(
+        "reshaped",
+        shape,
+        lambda i, j: q[divmod(i * D_HEAD + j, D)],
+        (),
+        ("d0", "d1"),
+        "wrong",
+        beside=right,
+    )
     places = [[f"{TOKENS[n // D]} {n % D}"] for n in range(T * D_HEAD)]
     from_where = [[places[i * D_HEAD + j][0] for j in range(D_HEAD)] for i in range(T)]
     ws.typed(

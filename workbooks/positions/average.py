@@ -74,10 +74,13 @@ def sentence(ws: Composer, k: int) -> None:
         beside=words,
     )
 
-    def score(i: int, _: int) -> Expression:
-        return SUMPRODUCT(x[i, :], x[N - 1, :]) / SQRT(D)
-
-    scores = ws.computed(f"scores_{k}", (N, 1), score, cols=["score"], beside=x)
+    scores = ws.computed(
+        f"scores_{k}",
+        (N, 1),
+        lambda i, _: SUMPRODUCT(x[i, :], x[N - 1, :]) / SQRT(D),
+        cols=["score"],
+        beside=x,
+    )
     shares = ws.computed(
         f"shares_{k}",
         (N, 1),

@@ -94,12 +94,9 @@ def predicted(g: Forward, name: str, words: Block) -> None:
         row = probs[t, :].as_range
         return nth(words[:, 0].fixed, MATCH(MAX(row), row, 0))
 
-    def of_right(_: int, t: int) -> Expression:
-        return IF(right[0, t] < 0, "", nth(probs[t, :], right[0, t] + 1))
-
     at.table("word", ROW, word)
     at.table("share", ROW, lambda _, t: MAX(probs[t, :].as_range))
-    at.table("right", ROW, of_right)
+    at.table("right", ROW, lambda _, t: IF(right[0, t] < 0, "", nth(probs[t, :], right[0, t] + 1)))
 
 
 def readings(g: Forward) -> None:

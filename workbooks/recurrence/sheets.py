@@ -144,12 +144,15 @@ def kept_so_far(ws: Composer, g: Forward) -> None:
     """Add the numbers that each model keeps after each word."""
     top = ws.cursor
 
-    def kept(model: int, t: int) -> Expression:
-        return numbers_kept(g["sizes"].area, model, expression(t + 1))
-
     for k, name in enumerate(NAMES.values()):
         ws.sheet.put(top + k, 0, worded("numbers kept, {model}", model=name), "row label")
-    ws.show("kept", (top, 1), kept, "count", (len(NAMES), N_WORDS))
+    ws.show(
+        "kept",
+        (top, 1),
+        lambda model, t: numbers_kept(g["sizes"].area, model, expression(t + 1)),
+        "count",
+        (len(NAMES), N_WORDS),
+    )
 
 
 def numbers_kept(sizes: Area, column: int, n_words: Expression) -> Expression:
@@ -299,11 +302,16 @@ def cost(w: Workbook) -> None:
     )
     shape = (len(LENGTHS), len(MODELS))
 
-    def kept(i: int, j: int) -> Expression:
-        return numbers_kept(sizes, j, lengths[i, 0])
-
     place = ws.rect(lengths).top - 1
-    grown = ws.computed("grown", shape, kept, cols=MODELS, left=1, top=place, style="thousands")
+    grown = ws.computed(
+        "grown",
+        shape,
+        lambda i, j: numbers_kept(sizes, j, lengths[i, 0]),
+        cols=MODELS,
+        left=1,
+        top=place,
+        style="thousands",
+    )
     growth(ws, top, sizes, lengths, grown)
 
 

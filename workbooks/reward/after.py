@@ -110,14 +110,15 @@ def certain(g: Graph, side: str, probs: Block) -> None:
     shape, books, often = (N_BEGINNINGS, 1), g["books.probs"], g["books.reach"].area.fixed
     sure = g.table(f"{side}.sure", shape, lambda n, _: MAX(probs[n, :]))
 
-    def comes(n: int, _: int) -> Expression:
-        return INDEX(books[n, :], 1, MATCH(sure[n, 0], probs[n, :], 0))
-
     def bin_of(n: int, _: int) -> Expression:
         k = INT(sure[n, 0] * 10) - FIRST_BIN + 1
         return IF(k > N_BINS, N_BINS, k)
 
-    right = g.table(f"{side}.comes", shape, comes)
+    right = g.table(
+        f"{side}.comes",
+        shape,
+        lambda n, _: INDEX(books[n, :], 1, MATCH(sure[n, 0], probs[n, :], 0)),
+    )
     bins = g.table(f"{side}.bin", shape, bin_of).area.fixed
 
     def weighted(n: int, j: int) -> Expression:
@@ -126,15 +127,13 @@ def certain(g: Graph, side: str, probs: Block) -> None:
 
     share = g.table(f"{side}.share", (N_BEGINNINGS, 3), weighted)
 
-    def total(k: int, j: int) -> Expression:
-        return SUMIF(bins, k + 1, share[:, j].fixed)
+    sums = g.table(f"{side}.sums", (N_BINS, 3), lambda k, j: SUMIF(bins, k + 1, share[:, j].fixed))
 
-    sums = g.table(f"{side}.sums", (N_BINS, 3), total)
-
-    def mean(k: int, j: int) -> Expression:
-        return IF(sums[k, 0] == 0, 0, sums[k, j + 1] / MAX(sums[k, 0], LEAST))
-
-    g.table(f"{side}.bins", (N_BINS, 2), mean)
+    g.table(
+        f"{side}.bins",
+        (N_BINS, 2),
+        lambda k, j: IF(sums[k, 0] == 0, 0, sums[k, j + 1] / MAX(sums[k, 0], LEAST)),
+    )
     g.table(f"{side}.gap", (N_BINS, 1), lambda k, _: ABS(sums[k, 1] - sums[k, 2]))
 
 

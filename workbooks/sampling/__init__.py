@@ -132,14 +132,15 @@ def exponentials(columns: Columns) -> None:
     ws = columns.ws
     temperature, places, logits = ws["temperature"].fixed, ws["places"], ws["scores"]
 
-    def over_temperature(i: int) -> Expression:
-        return (logits[i] - logits[0].fixed) / IF(temperature > 0, temperature, 1)
-
     def exponential(i: int) -> Expression:
         is_first = IF(places[i] == 1, 1, 0)
         return IFERROR(IF(temperature > 0, EXP(scaled[i]), is_first), is_first)
 
-    scaled = columns.computed("scaled", "÷ T", over_temperature)
+    scaled = columns.computed(
+        "scaled",
+        "÷ T",
+        lambda i: (logits[i] - logits[0].fixed) / IF(temperature > 0, temperature, 1),
+    )
     exps = columns.computed("exps", "exp", exponential)
     columns.computed("probs", "prob", lambda i: exps[i] / SUM(exps.fixed), "readout")
 
@@ -148,14 +149,15 @@ def top_k(columns: Columns) -> None:
     """Add the words that top-k keeps, and their probabilities; 0 keeps all."""
     k, places, exps = (columns.ws[name] for name in ("top_k", "places", "exps"))
 
-    def share(i: int) -> Expression:
-        return in_k[i] * exps[i] / SUMPRODUCT(in_k.fixed, exps.fixed)
-
-    def is_in(i: int) -> Expression:
-        return IFERROR(IF(OR(k.fixed < 1, places[i] <= k.fixed), 1, 0), 1)
-
-    in_k = columns.computed("in_k", "in top-k", is_in, "id")
-    columns.computed("shares", "share", share)
+    in_k = columns.computed(
+        "in_k",
+        "in top-k",
+        lambda i: IFERROR(IF(OR(k.fixed < 1, places[i] <= k.fixed), 1, 0), 1),
+        "id",
+    )
+    columns.computed(
+        "shares", "share", lambda i: in_k[i] * exps[i] / SUMPRODUCT(in_k.fixed, exps.fixed)
+    )
 
 
 def top_p(columns: Columns) -> None:
@@ -168,12 +170,14 @@ def top_p(columns: Columns) -> None:
         before = sums[i] - shares[i]
         return IF(OR(places[i] == 1, before < p), in_k[i], 0)
 
-    def share(i: int) -> Expression:
-        return in_p[i] * shares[i] / SUMPRODUCT(in_p.fixed, shares.fixed)
-
     sums = columns.computed("sums", "sum", lambda i: SUM(shares[: i + 1].fixed_first))
     in_p = columns.computed("in_p", "in top-p", is_in, "id")
-    kept = columns.computed("kept", "kept", share, "readout")
+    kept = columns.computed(
+        "kept",
+        "kept",
+        lambda i: in_p[i] * shares[i] / SUMPRODUCT(in_p.fixed, shares.fixed),
+        "readout",
+    )
     columns.computed("starts", "from", lambda i: SUM(kept[: i + 1].fixed_first) - kept[i])
 
 
@@ -187,15 +191,11 @@ def draws(ws: Composer) -> None:
     top, n = ws.cursor + 1, len(WORDS)
     words, kept, starts = ws["ranked"], ws["kept"], ws["starts"]
 
-    def word(i: int) -> Expression:
-        return INDEX(words.fixed, MATCH(numbers[i], starts.fixed, 1))
-
     columns = ws.columns(len(NUMBERS), top)
     numbers = columns.typed("numbers", "number", NUMBERS, "input setting")
-    drawn_words = columns.computed("draws", "word", word, "word")
-
-    def spread(i: int) -> Expression:
-        return SQRT(targets[i] * MAX(0, 1 - targets[i]) / SUM(counts.fixed))
+    drawn_words = columns.computed(
+        "draws", "word", lambda i: INDEX(words.fixed, MATCH(numbers[i], starts.fixed, 1)), "word"
+    )
 
     columns = ws.columns(n, top, left=3)
     names = columns.computed("names", "word", lambda i: words[i], "word")
@@ -204,7 +204,9 @@ def draws(ws: Composer) -> None:
         "counts", "count", lambda i: COUNTIF(drawn_words.fixed, names[i]), "id"
     )
     drawn = columns.computed("drawn", "drawn", lambda i: counts[i] / SUM(counts.fixed), "readout")
-    columns.computed("spreads", "spread", spread)
+    columns.computed(
+        "spreads", "spread", lambda i: SQRT(targets[i] * MAX(0, 1 - targets[i]) / SUM(counts.fixed))
+    )
     series = [Series("kept", names, targets), Series("drawn", names, drawn)]
     title = "Each word's kept share and share of draws"
     ws.chart(Chart(top - 1, 9, "column", title, series, (560, 300), shares=True))

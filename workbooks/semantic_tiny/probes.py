@@ -96,10 +96,9 @@ def _dial(book: ModelBook, page: Composer) -> None:
     used = IF(ISNUMBER(given), given, BUILT)
     page.sheet.put(WORK_ROW + 3, 0, "1: used", "row label")
 
-    def on(_: int, k: int) -> Expression:
-        return IF(used > k, 1, 0)
-
-    page.computed_at("probes.on", (WORK_ROW + 3, 1), (1, N_PARTS), on, "id")
+    page.computed_at(
+        "probes.on", (WORK_ROW + 3, 1), (1, N_PARTS), lambda _, k: IF(used > k, 1, 0), "id"
+    )
 
 
 def _axes(book: ModelBook, page: Composer) -> None:
@@ -111,10 +110,13 @@ def _axes(book: ModelBook, page: Composer) -> None:
     page.sheet.put(WORK_ROW + 1, 0, "spread", "row label")
     mean = page.computed_at("probes.mean", (WORK_ROW, 1), (1, N_AXES), lambda _, a: SUM(table[:, a]) / N_WORDS, "step")  # fmt: skip
 
-    def spread(_: int, a: int) -> Expression:
-        return SUMPRODUCT(table[:, a], table[:, a]) - N_WORDS * mean[0, a] ** 2
-
-    page.computed_at("probes.spread", (WORK_ROW + 1, 1), (1, N_AXES), spread, "step")
+    page.computed_at(
+        "probes.spread",
+        (WORK_ROW + 1, 1),
+        (1, N_AXES),
+        lambda _, a: SUMPRODUCT(table[:, a], table[:, a]) - N_WORDS * mean[0, a] ** 2,
+        "step",
+    )
 
 
 def _probe(book: ModelBook, page: Composer, name: str, vectors: np.ndarray, n: int) -> None:
@@ -135,16 +137,22 @@ def _probe(book: ModelBook, page: Composer, name: str, vectors: np.ndarray, n: i
     name = f"probes.{name}"
     parts = page.typed_at(f"{name}.unit", (first, 1), unit.tolist(), "basis")
 
-    def slope(a: int, k: int) -> Expression:
-        return on[0, k] * SUMPRODUCT(parts[:, k], table[:, a])
-
     shape = (N_AXES, N_PARTS)
-    slopes = page.computed_at(f"{name}.slope", (top + 1, 1), shape, slope, "step")
+    slopes = page.computed_at(
+        f"{name}.slope",
+        (top + 1, 1),
+        shape,
+        lambda a, k: on[0, k] * SUMPRODUCT(parts[:, k], table[:, a]),
+        "step",
+    )
 
-    def pull(i: int, _: int) -> Expression:
-        return 1 / N_WORDS + SUMPRODUCT(parts[i, :], parts[i, :], on.area.fixed)
-
-    pulls = page.computed_at(f"{name}.leverage", (first, right), (N_WORDS, 1), pull, "step")
+    pulls = page.computed_at(
+        f"{name}.leverage",
+        (first, right),
+        (N_WORDS, 1),
+        lambda i, _: 1 / N_WORDS + SUMPRODUCT(parts[i, :], parts[i, :], on.area.fixed),
+        "step",
+    )
 
     def error(i: int, a: int) -> Expression:
         left = table[i, a] - mean[0, a] - SUMPRODUCT(parts[i, :], slopes[a, :])
@@ -177,12 +185,15 @@ def _results(book: ModelBook, page: Composer, probed: Sequence[str]) -> None:
     shape, at = (N_AXES, 2 * len(probed)), (TABLE_ROW + 2, 1)
     found = page.computed_at("probes.explained", at, shape, explained, "live")
 
-    def passed(_: int, col: int) -> Expression:
-        return COUNTIF(found[:, col], f">{PASSES}")
-
     row = TABLE_ROW + 2 + N_AXES
     page.sheet.put(row, 0, f"above {PASSES}", "row label")
-    page.computed_at("probes.passed", (row, 1), (1, shape[1]), passed, "count")
+    page.computed_at(
+        "probes.passed",
+        (row, 1),
+        (1, shape[1]),
+        lambda _, col: COUNTIF(found[:, col], f">{PASSES}"),
+        "count",
+    )
     page.sheet.down(row + 2, 1, SETS, "note")
     page.dress(page.sheet[at[0] : row, 1 : 1 + shape[1]], "scale")
 

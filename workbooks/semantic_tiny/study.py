@@ -72,10 +72,13 @@ def _asked(book: ModelBook, page: Composer) -> None:
     for k in range(3):
         page.sheet.lists[ASKED_ROW, k] = page.sheet[TOP : TOP + N_WORDS, 0].fixed
 
-    def place(_: int, k: int) -> Expression:
-        return IFERROR(MATCH(asked[0, k], words.area, 0) - 1, 0)
-
-    page.computed_at("study.place", (ASKED_ROW + 1, 0), (1, 3), place, "id")
+    page.computed_at(
+        "study.place",
+        (ASKED_ROW + 1, 0),
+        (1, 3),
+        lambda _, k: IFERROR(MATCH(asked[0, k], words.area, 0) - 1, 0),
+        "id",
+    )
 
 
 def _target(book: ModelBook, page: Composer, asked: Asked, k: int) -> None:
@@ -116,15 +119,17 @@ def _nearest(book: ModelBook, page: Composer, asked: Asked, col: int, left: int)
     page.sheet.put(ASKED_ROW - 2, left, f"nearest, {asked.title}", "block")
     cosines, words = book.graph[f"study.cosine_{asked.name}"].area, book.graph["study.word"].area
 
-    def nearest(rank: int, _: int) -> Expression:
-        return Nth(words, MATCH(LARGE(cosines, rank + 1), cosines, 0))
-
-    def largest(rank: int, _: int) -> Expression:
-        return LARGE(cosines, rank + 1)
-
     row, shape, name = ASKED_ROW - 1, (NEAREST, 1), f"study.nearest_{asked.name}"
-    page.computed_at(name, (row, left), shape, nearest, "word")
-    page.computed_at(f"{name}_cosine", (row, left + 1), shape, largest, "step")
+    page.computed_at(
+        name,
+        (row, left),
+        shape,
+        lambda rank, _: Nth(words, MATCH(LARGE(cosines, rank + 1), cosines, 0)),
+        "word",
+    )
+    page.computed_at(
+        f"{name}_cosine", (row, left + 1), shape, lambda rank, _: LARGE(cosines, rank + 1), "step"
+    )
 
 
 def _suggestions() -> list[Suggestion]:

@@ -98,18 +98,24 @@ def _words(book: ModelBook, page: Composer) -> Area:
     cosines = page.computed_at("exchanged.cosine", (top, MATRIX_COL), (n, N), cosine, "step")
     page.dress(cosines, "scale")
 
-    def place(k: int, _: int) -> Expression:
-        return MATCH(LARGE(cosines[k, :], 1), cosines[k, :], 0)
-
-    def same(k: int, c: int) -> Expression:
-        return EXACT(Nth(kind[:, 2 + c].fixed, places[k, 0]), own[k, 2 + c]) + 0
-
     kind = book.graph["exchanged.kind"].area
     words = kind[:, 0].fixed
-    places = page.computed_at("exchanged.place", (top, SAME + 2), (n, 1), place, "id")
+    places = page.computed_at(
+        "exchanged.place",
+        (top, SAME + 2),
+        (n, 1),
+        lambda k, _: MATCH(LARGE(cosines[k, :], 1), cosines[k, :], 0),
+        "id",
+    )
     page.computed_at("exchanged.nearest", (top, NEAREST), (n, 1), lambda k, _: Nth(words, places[k, 0]), "word")  # fmt: skip
     page.computed_at("exchanged.value", (top, NEAREST + 1), (n, 1), lambda k, _: LARGE(cosines[k, :], 1), "step")  # fmt: skip
-    return page.computed_at("exchanged.same", (top, SAME), (n, 2), same, "symbol")
+    return page.computed_at(
+        "exchanged.same",
+        (top, SAME),
+        (n, 2),
+        lambda k, c: EXACT(Nth(kind[:, 2 + c].fixed, places[k, 0]), own[k, 2 + c]) + 0,
+        "symbol",
+    )
 
 
 def _counts(book: ModelBook, page: Composer, same: Area) -> None:
@@ -128,10 +134,13 @@ def _counts(book: ModelBook, page: Composer, same: Area) -> None:
     page.heads_at((row - 1, 1), "meaning", "role", style="label")
     page.sheet.down(row, 0, ("first model", "second model", "by chance"), "row label")
 
-    def share(k: int, c: int) -> Expression:
-        return SUM(same[:, c] if k else first) / len(MOVED)
-
-    page.computed_at("exchanged.share", (row, 1), (2, 2), share, "percent")
+    page.computed_at(
+        "exchanged.share",
+        (row, 1),
+        (2, 2),
+        lambda k, c: SUM(same[:, c] if k else first) / len(MOVED),
+        "percent",
+    )
     sizes = [len(grammar.GROUPS[grammar.GROUP[word]]) for word in MOVED]
     chance = (sum(sizes) / len(MOVED) - 1) / (N - 1)
     page.sheet.across(row + 2, 1, (chance, chance), "constant percent")

@@ -151,12 +151,6 @@ def _pairs(book: ModelBook, page: Composer, cosines: Area) -> None:
         page.sheet.lists[row + i, col + j] = page.sheet[WORDS_ROW : WORDS_ROW + N, WORD].fixed
     page.heads_at((row - 1, col + 4), "row", "row", style="label")
 
-    def found(i: int, j: int) -> Expression:
-        return IFERROR(MATCH(pairs[i, j], words, 0), 0)
-
-    def cosine(i: int, _: int) -> Expression:
-        return IF(known(i), entry(cosines.fixed, places[i, 0], places[i, 1]), "")
-
     def common(i: int, _: int) -> Expression:
         role, group = (alike(i, kind[:, c].fixed) for c in (1, 0))
         plays = IF(EXACT(Nth(kind[:, 1].fixed, MAX(1, places[i, 0])), NO_ROLE), 0, 1)
@@ -169,9 +163,21 @@ def _pairs(book: ModelBook, page: Composer, cosines: Area) -> None:
     def known(i: int) -> Expression:
         return places[i, 0] * places[i, 1] > 0
 
-    places = page.computed_at("near.pair_place", (row, col + 4), pairs.shape, found, "id")
+    places = page.computed_at(
+        "near.pair_place",
+        (row, col + 4),
+        pairs.shape,
+        lambda i, j: IFERROR(MATCH(pairs[i, j], words, 0), 0),
+        "id",
+    )
     shape = (len(PAIRS), 1)
-    page.computed_at("near.pair_cosine", (row, col + 2), shape, cosine, "step")
+    page.computed_at(
+        "near.pair_cosine",
+        (row, col + 2),
+        shape,
+        lambda i, _: IF(known(i), entry(cosines.fixed, places[i, 0], places[i, 1]), ""),
+        "step",
+    )
     page.computed_at("near.common", (row, col + 3), shape, common, "word")
 
 

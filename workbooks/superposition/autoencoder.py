@@ -138,10 +138,13 @@ def matched(ws: Composer) -> None:
     names = ws.sheet[MIXED + 1 : MIXED + 1 + N_FEATURES, 0].fixed
     ws.sheet.put(CODED, 7, "points to", "label")
 
-    def nearest(k: int, _: int) -> Expression:
-        return INDEX(names, MATCH(MAX(cosines[k, :]), cosines[k, :], 0))
-
-    ws.show("points_to", (CODED + 1, 7), nearest, "word", (N_LATENTS, 1))
+    ws.show(
+        "points_to",
+        (CODED + 1, 7),
+        lambda k, _: INDEX(names, MATCH(MAX(cosines[k, :]), cosines[k, :], 0)),
+        "word",
+        (N_LATENTS, 1),
+    )
     ws.computed(
         "found",
         (1, 1),

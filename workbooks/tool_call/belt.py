@@ -69,18 +69,12 @@ def _belt(book: ModelBook, page: Composer) -> None:
 
     words = g["vocabulary"].area.fixed
 
-    def word(t: int, _: int) -> Expression:
-        return Nth(words, g["tokens"][t, 0] + 1)
-
     def writer(t: int, _: int) -> Expression:
         return IF(
             expression(t) < n_prompt,
             worded(YOU),
             IF(answers[t, 0] >= 0, worded(TOOL), worded(MODEL)),
         )
-
-    def said(t: int, _: int) -> Expression:
-        return Nth(words, g["choice.chosen"][t - 1, 0] + 1) if t else expression("")
 
     def share(t: int, _: int) -> Expression:
         if not t:
@@ -97,9 +91,17 @@ def _belt(book: ModelBook, page: Composer) -> None:
         none = results[t, 0] <= SILENT
         return IF(none, "", IF(answers[t, 0] < 0, worded(NO_TOKEN), results[t, 0]))
 
-    on = page.computed_at("belt.word", (TOP, WORD), one, word, "word")
+    on = page.computed_at(
+        "belt.word", (TOP, WORD), one, lambda t, _: Nth(words, g["tokens"][t, 0] + 1), "word"
+    )
     page.computed_at("belt.writer", (TOP, WRITER), one, writer, "label")
-    page.computed_at("belt.alone", (TOP, ALONE), one, said, "label")
+    page.computed_at(
+        "belt.alone",
+        (TOP, ALONE),
+        one,
+        lambda t, _: Nth(words, g["choice.chosen"][t - 1, 0] + 1) if t else expression(""),
+        "label",
+    )
     page.computed_at("belt.share", (TOP, SHARE), one, share, "percent")
     page.computed_at("belt.sum", (TOP, SUM_COL), one, asked, "label")
     page.computed_at("belt.answer", (TOP, ANSWER), one, answer, "label")
