@@ -139,13 +139,17 @@ class Workbook:
         """Add the sheet Check: claims that hold as built, each with a formula that verifies it."""
         ws = self.sheet("Check", "rules that hold for every input")
         ws.widths({0: 3, 1: 90, 2: 10})
-        for k, (claim, _) in enumerate(rows, ws.cursor):
-            ws.sheet.put(k, 1, claim)
+        ws.sheet.down(ws.cursor, 1, (claim for claim, _ in rows), "text")
         verdicts = [IF(holds, OK, worded("no")) for _, holds in rows]
-        n, top = len(rows), ws.cursor
-        found = ws.show("holds", (top, 2), lambda i, j: verdicts[i], "status", (n, 1))
-        ws.dress(found, Unlike(OK))
-        ws.cursor += n + 2
+        ws.show(
+            "holds",
+            (ws.cursor, 2),
+            lambda i, j: verdicts[i],
+            "status",
+            (len(rows), 1),
+            dress=Unlike(OK),
+        )
+        ws.cursor += len(rows) + 2
 
     def done(self, story: Story) -> Book:
         """The finished book, with its start sheet, links between sheets, the ledger on each, and

@@ -148,8 +148,7 @@ class Composer:
         `typed` and `dress`."""
         area = self.promised(name, shape, rows, cols, title, beside, left, top, tight)
         self.fill(area, formula, style)
-        self.dress(area, *([dress] if dress else []))
-        return area
+        return self._dressed(area, dress)
 
     def promised(
         self,
@@ -197,13 +196,14 @@ class Composer:
         style: str,
         shape: Span = (1, 1),
         array: bool = False,
+        dress: Dressing | None = None,
     ) -> Area:
         """A table of the sheet itself, as a whole: `formula(i, j)`, or the expression of its only
-        cell."""
+        cell. `dress` as in `dress`."""
         table = self.table(name, at, shape)
         for i, j in np.ndindex(*shape):
             table.put(i, j, formula(i, j) if callable(formula) else formula, style, array)
-        return table.area
+        return self._dressed(table.area, dress)
 
     @property
     def _prefix(self) -> str:
@@ -215,20 +215,35 @@ class Composer:
         return Columns(self, n, top, left)
 
     def lay(
-        self, block: Block, at: Span, style: str, turned: bool = False, named: bool = True
+        self,
+        block: Block,
+        at: Span,
+        style: str,
+        turned: bool = False,
+        named: bool = True,
+        dress: Dressing | None = None,
     ) -> Area:
-        """Put a block of the graph: what is typed in its cells, or their formulas."""
+        """Put a block of the graph: what is typed in its cells, or their formulas. `dress` as in
+        `dress`."""
         self.book.lay(Place(block, self.sheet.name, *at, turned, named), style)
-        return block.area
+        return self._dressed(block.area, dress)
 
     def typed_at(self, name: str, at: Span, values: Any, style: str) -> Area:
         """A table of numbers and texts [rows, columns] to be typed over, beside a model."""
         block = self.book.graph.input(name, np.array(values, dtype=object), ("", ""), "table")
         return self.lay(block, at, style)
 
-    def computed_at(self, name: str, at: Span, shape: Span, formula: Cells, style: str) -> Area:
+    def computed_at(
+        self,
+        name: str,
+        at: Span,
+        shape: Span,
+        formula: Cells,
+        style: str,
+        dress: Dressing | None = None,
+    ) -> Area:
         """A table of formulas beside a model, over blocks: so an edit reaches it."""
-        return self.lay(self.book.graph.table(name, shape, formula), at, style)
+        return self.lay(self.book.graph.table(name, shape, formula), at, style, dress=dress)
 
     def suggest(self, *suggestions: Suggestion, at: tuple[int, int, int] = (0, 2, 4)) -> None:
         """Suggested edits on this sheet, each with links to its cell and to a cell that it
@@ -308,6 +323,12 @@ class Composer:
         """Colour cells by their values: "scale", "diverging", "bar", or see `dressing`."""
         sheet, rect = self.book.locate(area)
         self.book.sheets[sheet].dressings += [(rect, dressing) for dressing in dressings]
+
+    def _dressed(self, area: Area, dress: Dressing | None) -> Area:
+        """The area, after `dress` if there is a dressing."""
+        if dress:
+            self.dress(area, dress)
+        return area
 
     def mark(self, area: Area, style: str, holds: Expression) -> None:
         """Format the cells for which a formula is true; it is written for the first of them."""

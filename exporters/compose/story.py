@@ -21,6 +21,16 @@ MOST_DECIMALS = 4  # of a percentage that a start sheet shows
 LAST = -1  # a row: the last word of the prompt
 
 
+def outcome(
+    live: Evaluator, cell: tuple[str, int, int], value: float | str, watch: tuple[str, int, int]
+) -> float:
+    """The value of the cell `watch` after an edit, which is then undone."""
+    live.set(*cell, value)
+    found = float(live[watch[0]][watch[1:]])
+    live.reset()
+    return found
+
+
 @dataclass(frozen=True)
 class Suggestion:
     """A suggested edit: a cell, or the k-th word of the prompt, and its effect.

@@ -48,7 +48,8 @@ def packed(
         with ThreadPoolExecutor(THREADS) as pool:
             for k in order:
                 file = BytesIO()
-                yield Packed(file.getvalue(), *_pack(write, k, Deflate(file, False, pool)))
+                told = _pack(write, k, Deflate(file, False, pool))
+                yield Packed(file.getvalue(), *told)
         return
     with temporary_folder(beside) as folder:
         pack = partial(_in_file, write, folder, writing.with_isal)

@@ -26,7 +26,7 @@ from cellformer.engine.studies.live_cuts import KEPT
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import Unlike, When, between
 from cellformer.exporters.compose.sentences import percent, quote, rounded, sentence
-from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.compose.story import Suggestion, outcome
 from cellformer.exporters.model import answer_cells, layout
 from cellformer.exporters.model.answer_cells import ANSWER, BIASES, AnswerCells, CellEdge
 from cellformer.exporters.model.model_book import ModelBook
@@ -256,8 +256,7 @@ def _answer(book: ModelBook) -> AnswerGraph:
 
 
 def _ends(edge: CellEdge) -> Ends:
-    reader = OBJECTIVE if edge.reader == ANSWER else edge.reader
-    return edge.source, edge.at, reader, edge.token
+    return edge.source, edge.at, OBJECTIVE if edge.reader == ANSWER else edge.reader, edge.token
 
 
 def _strongest(book: ModelBook, answer: AnswerGraph) -> list[Ends]:
@@ -326,9 +325,9 @@ def suggestions(book: ModelBook, edges: Sequence[CellEdge]) -> list[Suggestion]:
     """Three edits: the two strongest edges cut, and a threshold that folds all."""
     live, tried = Evaluator(book.graph), []
     for k, edge in enumerate(edges):
-        live.set(CUTS, k, 0, 0.0)
-        becomes, really = (float(live[name][0, 0]) for name in (AFTER_CUTS, REALLY))
-        live.set(CUTS, k, 0, 1.0)
+        becomes, really = (
+            outcome(live, (CUTS, k, 0), 0.0, (name, 0, 0)) for name in (AFTER_CUTS, REALLY)
+        )
         text = worded(
             "Type ‘0’ to cut the edge from {source} to {reader} at token {token}. The predicted "
             "lead is {becomes:.3f}, and the real lead is {really:.3f}.",
@@ -339,12 +338,11 @@ def suggestions(book: ModelBook, edges: Sequence[CellEdge]) -> list[Suggestion]:
             really=really,
         )
         tried.append(Suggestion(text, (CUTS, k, 0), 0.0, (AFTER_CUTS, 0, 0), becomes))
-    live.set(THRESHOLD, 0, 0, 1000.0)
-    last = book.passage.n_prompt - 1
-    becomes = float(live[REST][0, last])
+    watch = (REST, 0, book.passage.n_prompt - 1)
+    becomes = outcome(live, (THRESHOLD, 0, 0), 1000.0, watch)
     text = worded(
         "Type ‘1000’ as threshold. All edges of the answer are then below this threshold, and "
         "together have the value {becomes:.3f}.",
         becomes=becomes,
     )
-    return [*tried, Suggestion(text, (THRESHOLD, 0, 0), 1000.0, (REST, 0, last), becomes)]
+    return [*tried, Suggestion(text, (THRESHOLD, 0, 0), 1000.0, watch, becomes)]

@@ -31,7 +31,7 @@ from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import between
 from cellformer.exporters.compose.lookups import nth, one_of, product_sum
 from cellformer.exporters.compose.sentences import rounded, sentence
-from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.compose.story import Suggestion, outcome
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
@@ -245,8 +245,8 @@ class Asked:
             (n, n),
             lambda t, s: self._weight(s, t) if s <= t else expression(0),
             "change",
+            "diverging",
         )
-        page.dress(weights, "diverging")
 
         inputs = page.computed_at(
             "hidden.input",
@@ -308,10 +308,7 @@ def suggestions(asked: Asked) -> list[Suggestion]:
     watch = (WEIGHTS, query, key)
 
     def suggestion(text: str, cell: tuple[str, int, int], value: float) -> Suggestion:
-        before = float(live[cell[0]][cell[1:]])
-        live.set(*cell, value)
-        becomes = float(live[WEIGHTS][watch[1:]])
-        live.set(*cell, before)
+        becomes = outcome(live, cell, value, watch)
         shown = round(becomes, 3) + 0.0  # not -0
         told = worded(text, n=value, query=query, key=key, becomes=shown)
         return Suggestion(told, cell, value, watch, becomes)

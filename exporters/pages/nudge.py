@@ -19,7 +19,7 @@ from cellformer.exporters.compose.composer import Composer, Table
 from cellformer.exporters.compose.dressing import Unlike, When, between
 from cellformer.exporters.compose.lookups import product_sum
 from cellformer.exporters.compose.sentences import percent, rounded, sentence
-from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.compose.story import Suggestion, outcome
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import plain
@@ -57,14 +57,11 @@ def add(book: ModelBook) -> None:
     """Add the rate and the loss; the switches; the words; three suggested edits; the intermediate
     steps."""
     page = layout.page(book, SHEET)
-    sheet = page.sheet
-    sheet.widths = dict.fromkeys(range(SAYS), 10) | {
-        WORD: 14,
-        FOLLOWS: 14,
-        SAYS: 11,
-        SAYS + 1: 11,
-    }
-    sheet.widths |= {SAYS + 2: 2, PART: 16, SWITCH: 9, PART_RATE: 9, PROMISED: 12, LIKELIEST: 10}
+    page.sheet.widths = (
+        dict.fromkeys(range(SAYS), 10)
+        | {WORD: 14, FOLLOWS: 14, SAYS: 11, SAYS + 1: 11}
+        | {SAYS + 2: 2, PART: 16, SWITCH: 9, PART_RATE: 9, PROMISED: 12, LIKELIEST: 10}
+    )
     _loss(book, page, _parts(book, page))
     page.suggest(*suggestions(book), at=(SAYS - 1, SAYS + 1, 0))
     _words(book, page)
@@ -89,14 +86,11 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
     moves most."""
     live, begun = Evaluator(book.graph), book.value(RATE, 0, 0)
 
-    def after(cell: str, value: float, otherwise: float) -> float:
-        live.set(cell, 0, 0, value)
-        found = float(live[LOSS_AFTER][0, 0])
-        live.set(cell, 0, 0, otherwise)
-        return found
+    def after(cell: str, value: float) -> float:
+        return outcome(live, (cell, 0, 0), value, (LOSS_AFTER, 0, 0))
 
     def suggestion(text: str, cell: str, value: float) -> Suggestion:
-        becomes = after(cell, value, begun if cell == RATE else 1.0)
+        becomes = after(cell, value)
         told = worded(
             "Type ‘{value:g}’ {text}: the loss after the step is {becomes:.3f}.",
             value=value,
@@ -107,7 +101,7 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
 
     cost = book.value(LOSS, 0, 0)
     longer = [rate for rate in reversed(nudge.RATES) if rate > begun] or [2 * begun]
-    far = next((rate for rate in longer if after(RATE, rate, begun) > cost), None)
+    far = next((rate for rate in longer if after(RATE, rate) > cost), None)
     learn = [
         p for p in nudge.gradients(book.graph) if book.value(f"nudge.{p}.{nudge.LEARNS}", 0, 0)
     ]
@@ -156,9 +150,7 @@ def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
     after = _settle(book, sheet, LOSS_AFTER, top + 2, 1)
     fell = page.show("fell", (top + 3, 1), before - after, "change plain")
     promised = page.show("promised", (top + 4, 1), SUM(parts.as_range), "change plain")
-    for row, (label, note) in enumerate(LINES, top):
-        sheet.put(row, 0, label, "row label")
-        sheet.put(row, 2, note, "note")
+    sheet.lines(top, LINES, {0: "row label", 2: "note"})
     page.cursor = top + len(LINES)
     page.show("verdict", (page.cursor, 0), _verdict(book, fell, promised), "block")
     page.cursor += 1
@@ -198,9 +190,7 @@ def _parts(book: ModelBook, page: Composer) -> Area:
     page.heads_at((top - 1, PART), "part", "learns", "rate", "promises", style="label")
     for row, (part, gradients) in enumerate(parts.items(), top):
         sheet.link(row, PART, plain(part), book.address(gradients[0].area))
-        switch = book.graph[f"nudge.{part}.{nudge.LEARNS}"]
-        book.places[switch.name] = Place(switch, SHEET, row, SWITCH, turned=False)
-        sheet.regions.append((book.places[switch.name], "switch"))
+        page.lay(book.graph[f"nudge.{part}.{nudge.LEARNS}"], (row, SWITCH), "switch")
         sheet.rules[row, SWITCH] = between(0, 1, "1 makes the step; 0 changes nothing.")
         rate = _settle(book, sheet, f"nudge.{part}.rate", row, PART_RATE)
         squares = [product_sum(gradient.area, gradient.area) for gradient in gradients]

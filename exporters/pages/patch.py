@@ -18,7 +18,7 @@ from cellformer.engine import Evaluator
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Expression, expression
 from cellformer.engine.cells.functions import ABS, AND, IF
-from cellformer.engine.cells.language import worded
+from cellformer.engine.cells.language import AsIs, worded
 from cellformer.engine.cells.name import CLEAN, OTHER
 from cellformer.engine.cells.rounding import NOISE
 from cellformer.engine.studies import pair, patching
@@ -37,7 +37,7 @@ from cellformer.exporters.compose.book import Place
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import Unlike, When, between
 from cellformer.exporters.compose.sentences import quote, rounded, sentence
-from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.compose.story import Suggestion, outcome
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 
@@ -71,8 +71,8 @@ def add(book: ModelBook) -> None:
     """Add both sentences; the lead; three suggested edits; the grids; the intermediate steps."""
     page = layout.page(book, SHEET)
     tokens = len(book.passage.ids)
-    page.widths({0: 22, **dict.fromkeys(range(LEFT, LEFT + tokens), 9)})
-    page.widths({LEFT + tokens: 3, LEFT + 2 * tokens + 1: 3})
+    words = dict.fromkeys(range(LEFT, LEFT + tokens), 9)
+    page.widths({0: 22, **words, LEFT + tokens: 3, LEFT + 2 * tokens + 1: 3})
     grid = Grid(book, page)
     _sentences(book, page)
     _lead(book, page)
@@ -93,8 +93,7 @@ def _sentences(book: ModelBook, page: Composer) -> None:
     graph, sheet, n = book.graph, page.sheet, len(book.passage.ids)
     page.heading("Two sentences, word by word")
     top = page.cursor
-    for row, label in enumerate(("the prompt on Play", "the other sentence", ""), top):
-        sheet.put(row, 0, label, "row label")
+    sheet.down(top, 0, ("the prompt on Play", "the other sentence", ""), "row label")
     layout.labels(book, sheet, "patch", (top, LEFT), "token", range(n), "label", across=True)
     words = page.lay(graph[f"{OTHER}.words"], (top + 1, LEFT), "token", turned=True)
     for t in range(n):
@@ -248,8 +247,7 @@ class Grid:
         for row, take in enumerate(self.takes, top):
             site, label = self._site(take)
             sheet.link(row, 0, label, book.address(site.area))
-            book.places[take.name] = Place(take, SHEET, row, LEFT, turned=True)
-            sheet.regions.append((book.places[take.name], "switch"))
+            self.page.lay(take, (row, LEFT), "switch", turned=True)
         area = sheet[top : top + len(self.takes), LEFT : LEFT + n]
         sheet.areas.append((area.rect, RULE))
         sheet.dress(area, Unlike(0))
@@ -265,16 +263,14 @@ class Grid:
         """Add the effect that the gradient predicts for each switch of a site, as a share of the
         difference."""
         graph, takes = self.book.graph, pair.switches(self.book.graph)
-
-        shape = len(takes), len(self.book.passage.ids)
-        area = self.page.show(
+        self.page.show(
             "estimate",
             at,
             lambda k, t: (0 - pair.gain(graph, takes[k])[t, 0]) / span(self.book),
             "live percent",
-            shape,
+            (len(takes), len(self.book.passage.ids)),
+            dress="diverging",
         )
-        self.page.dress(area, "diverging")
 
     def _rows_of_path(self) -> None:
         """Add the receiver's rows that read the path."""
@@ -319,9 +315,7 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
     live, lead = Evaluator(book.graph), (LEAD, 0, 0)
 
     def switched(take: Block, t: int, text: str) -> Suggestion:
-        live.set(take.name, t, 0, 1.0)
-        becomes = float(live[LEAD][0, 0])
-        live.set(take.name, t, 0, 0.0)
+        becomes = outcome(live, (take.name, t, 0), 1.0, lead)
         told = worded(
             "Type ‘1’ for {part} at word {t}, {text}: the lead becomes {becomes:.3f}.",
             part=said(take.path),
@@ -342,8 +336,8 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
     own, ids = book.passage.ids[:n], against(book).ids
     at = next(t for t in range(n) if own[t] != ids[t])
     embed = next(take for take in grid.takes if take.name == f"embed.{TAKE}")
-    alike = patching_leads(book, live, at, own[at])
-    word = book.labels["vocab"][own[at]]
+    word, other = book.labels["vocab"][own[at]], (OTHER_LEAD, 0, 0)
+    alike = outcome(live, (f"{OTHER}.words", at, 0), word, other)
     text = worded(
         "Type ‘{word}’ for word {at} of the other sentence. The lead in the other sentence "
         "becomes {alike:.3f}.",
@@ -354,16 +348,8 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
     return [
         switched(grid.takes[-k], -t, "the part that changes the lead most"),
         switched(embed, at, "where the words differ"),
-        Suggestion(text, (f"{OTHER}.words", at, 0), word, (OTHER_LEAD, 0, 0), alike),
+        Suggestion(text, (f"{OTHER}.words", at, 0), word, other, alike),
     ]
-
-
-def patching_leads(book: ModelBook, live: Evaluator, at: int, ident: int) -> float:
-    """The other sentence's lead with another word."""
-    live.set(f"{OTHER}.words", at, 0, book.labels["vocab"][ident])
-    found = float(live[OTHER_LEAD][0, 0])
-    live.reset()
-    return found
 
 
 # --- the intermediate steps -----------------------------------------------------------------
@@ -395,6 +381,5 @@ def _steps(book: ModelBook, page: Composer) -> None:
         sheet.put(row, LEFT + k, label, "label")
         layout.settle(book, sheet, Place(block, SHEET, row + 1, LEFT + k, turned=True))
     texts = book.labels[graph["logits"].axes[1]]
-    for k, text in enumerate(texts):
-        sheet.hold(row + 1 + k, 0, text, "row label")
+    sheet.down(row + 1, 0, map(AsIs, texts), "row label")
     page.cursor = row + 2 + len(texts)

@@ -31,7 +31,7 @@ from cellformer.exporters.compose.book import Place
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import When
 from cellformer.exporters.compose.sentences import rounded, sentence
-from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.compose.story import Suggestion, outcome
 from cellformer.exporters.model import layout, packed_weights
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import plain
@@ -104,9 +104,7 @@ def suggestions(book: ModelBook, effects: Sequence[Rounded]) -> list[Suggestion]
     worst = min(alone, key=lambda e: e.lead).part
 
     def suggestion(text: str, cell: str, bits: int) -> Suggestion:
-        live.reset()
-        live.set(cell, 0, 0, float(bits))
-        becomes = float(live[LEAD][0, 0])
+        becomes = outcome(live, (cell, 0, 0), float(bits), (LEAD, 0, 0))
         told = worded(
             "Type ‘{bits}’ {text}: the lead goes from {before:.3f} to {becomes:.3f}.",
             bits=bits,
@@ -188,13 +186,8 @@ def _parts(book: ModelBook, page: Composer, effects: Sequence[Rounded]) -> None:
         "label",
     )
     for left, what in ((LEADS, "lead"), (LOSSES, "loss")):
-        for k, bits in enumerate(WIDTHS):
-            sheet.put(
-                page.cursor,
-                left + k,
-                worded("{what}, {bits} bits", what=worded(what), bits=bits),
-                "head",
-            )
+        heads = (worded("{what}, {bits} bits", what=worded(what), bits=bits) for bits in WIDTHS)
+        sheet.across(page.cursor, left, heads, "head")
     page.heads(*HEADS)
     top = page.cursor
     for row, (name, weights) in enumerate({ALL: [], **rounding.parts(graph)}.items(), top):

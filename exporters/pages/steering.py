@@ -125,8 +125,7 @@ def _settings(book: ModelBook, page: Composer) -> None:
     says = _says(book, page, (top + 5, 1))
     sheet.hold(top + 6, 1, _as_built(book), "note")
     lines = ("strength", "at token", "token", "added", "Play says now", "as built")
-    for row, label in enumerate(lines, top + 1):
-        sheet.put(row, 0, label, "row label")
+    sheet.down(top + 1, 0, lines, "row label")
     first, second = found.lists
     note = worded(
         "strength of the direction: above 0 towards ‘{first}’, below 0 towards ‘{second}’",
@@ -279,8 +278,7 @@ def _direction(book: ModelBook, page: Composer, rows: Area) -> int:
         "instead of it",
         "the direction",
     )
-    for row, label in enumerate(labels, at):
-        sheet.put(row, FEATURES - 1, label, "row label")
+    sheet.down(at, FEATURES - 1, labels, "row label")
     sheet.put(at + 3, 0, "length of the direction", "row label")
     page.show("norm", (at + 3, 1), SQRT(SUMPRODUCT(direction, direction)), "step")
     return at + 5
@@ -300,8 +298,7 @@ def _probe(book: ModelBook, page: Composer, rows: Area, top: int, below: int) ->
         sides = (1, 0) if i < n_first else (0, 1)
         return IF(along[i, 0] > threshold, *sides)
 
-    hits = page.computed_at(f"{PREFIX}right", (top, RIGHT), (n, 1), right, "id")
-    page.dress(hits, Unlike(1))
+    hits = page.computed_at(f"{PREFIX}right", (top, RIGHT), (n, 1), right, "id", Unlike(1))
     _accuracy(page, hits.as_range, kept.as_range, below + 1)
     page.cursor = below + 5
 
@@ -347,8 +344,7 @@ def _fitted(
         *(worded("mean of ‘{name}’ (fitted)", name=name) for name in found.lists),
         "the probe",
     )
-    for row, label in enumerate(labels, top):
-        page.sheet.put(row, FEATURES - 1, label, "row label")
+    page.sheet.down(top, FEATURES - 1, labels, "row label")
     return probe, threshold[0, 0]
 
 
@@ -370,8 +366,7 @@ def _accuracy(page: Composer, hits: Area, kept: Area, top: int) -> None:
         return (SUM(hits) - inside) / MAX(1, n - n_kept)
 
     shares = page.computed_at(f"{PREFIX}accuracy", (top, 1), (2, 1), share, "percent")
-    for row, what in enumerate(SHARES, top):
-        page.sheet.put(row, 0, worded(what), "row label")
+    page.sheet.down(top, 0, SHARES, "row label")
     said = sentence(
         "The probe assigns {held} of the held-out sentences and {fitted} of the fitted sentences "
         "to the correct list.",

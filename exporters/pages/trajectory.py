@@ -184,11 +184,14 @@ def _path(book: ModelBook, page: Composer) -> Area:
         (len(stages), 2),
     )
 
-    def step(k: int, way: int) -> Expression:
-        return path[k + 1, way] - path[k, way]
-
-    at, shape = (page.cursor + 2, 3), (len(stages) - 1, 2)
-    page.dress(page.show("step", at, step, "change plain", shape), "diverging")
+    page.show(
+        "step",
+        (page.cursor + 2, 3),
+        lambda k, way: path[k + 1, way] - path[k, way],
+        "change plain",
+        (len(stages) - 1, 2),
+        dress="diverging",
+    )
     page.cursor += len(stages) + 2
     return path
 

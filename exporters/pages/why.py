@@ -19,7 +19,7 @@ from cellformer.engine.studies.part_names import said
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import entry, product_sum
 from cellformer.exporters.compose.sentences import percent, rounded, sentence
-from cellformer.exporters.compose.story import Suggestion
+from cellformer.exporters.compose.story import Suggestion, outcome
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.asked_score import DIALS, HEAD, SIDES, TOKENS, AskedScore
 from cellformer.exporters.model.model_book import ModelBook
@@ -90,8 +90,7 @@ def _tables(asked: AskedScore, row: int) -> None:
         page.sheet.down(top + 2, 0, (*asked.of_query, "sum"), "row label")
         block = DIFFERENCE if name == "difference" else f"why.to.{name}"
         cells = difference if name == "difference" else product(name)
-        area = page.computed_at(block, (top + 2, 1), shape, cells, "change")
-        page.dress(area, "diverging")
+        area = page.computed_at(block, (top + 2, 1), shape, cells, "change", "diverging")
         ends = top + 2 + shape[0], 1 + shape[1]
         across = _along(page, f"{name}_by_query", (top + 2, ends[1]), area, SUM, 1)
         _along(page, f"{name}_by_key", (ends[0], 1), area, SUM, 0)
@@ -205,12 +204,11 @@ def suggestions(asked: AskedScore) -> list[Suggestion]:
     last = book.graph[SUMS].shape[0] - 1
 
     def suggestion(text: str, dial: tuple[str, int], value: int, col: int) -> Suggestion:
-        name, k = dial
-        live.set(name, k, 0, float(value))
-        becomes = float(live[SUMS][last, col])
-        live.set(name, k, 0, float(begun[name][k]))
-        told = worded(text, n=value, becomes=becomes)
-        return Suggestion(told, (name, k, 0), float(value), (SUMS, last, col), becomes)
+        cell, watch = (*dial, 0), (SUMS, last, col)
+        becomes = outcome(live, cell, float(value), watch)
+        return Suggestion(
+            worded(text, n=value, becomes=becomes), cell, float(value), watch, becomes
+        )
 
     query, key, rival = begun[TOKENS]
     other = [key, *(k for k in range(query + 1) if k not in (key, rival))][-1]

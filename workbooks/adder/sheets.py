@@ -172,8 +172,7 @@ def weights(ws: Composer, g: Forward) -> None:
         col = WEIGHT_COL + k * STEP
         if text:
             ws.sheet.put(row, col, text, "small label")
-        ws.lay(g[name], (row + 1 if text else row, col), "weight small", turned)
-        ws.dress(g[name].area, "diverging")
+        ws.lay(g[name], (row + 1 if text else row, col), "weight small", turned, dress="diverging")
     ws.sheet.down(MLP_ROW + 1, WEIGHT_COL + 4 * STEP - 1, GAINS, "small label")
     ws.sheet.down(TYPE_ROW + 1, WEIGHT_COL - 1, range(len(sums.DIGITS)), "label number")
 
@@ -206,8 +205,7 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
             return IF(AND(after > t, n >= i), Nth(pattern[:, t].fixed.as_range, after), 0)
 
         table = g.table(f"looks.{head}", (COLUMNS, N_TOKENS), look)
-        ws.lay(table, (top, 2), "tile small")
-        ws.dress(table.area, "scale")
+        ws.lay(table, (top, 2), "tile small", dress="scale")
         ws.show(
             f"writes.{k}",
             (top, 1),

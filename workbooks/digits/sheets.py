@@ -109,8 +109,7 @@ def bars(ws: Composer, g: Forward) -> None:
     chances = g["chances"]
     ws.sheet.put(TOP - 2, BARS, "The model’s guess", "block")
     ws.lay(g["guess"], (TOP - 2, BARS + 1), "guess")
-    ws.lay(chances, (TOP, BARS), "bar share")
-    ws.dress(chances.area, "bar")
+    ws.lay(chances, (TOP, BARS), "bar share", dress="bar")
     percents = ws.show(
         "percent", (TOP, BARS + 1), lambda k, _: chances[k, 0] + 0, "percent", (N_DIGITS, 1)
     )
@@ -148,8 +147,7 @@ def meant(g: Forward) -> Expression:
 def looks(ws: Composer, g: Forward) -> None:
     """The attention of [CLS], as a picture of the drawing's size."""
     ws.sheet.put(TOP - 2, LOOKS, "Where the model looks", "block")
-    ws.lay(g["looks"], (TOP, LOOKS), "heat")
-    ws.dress(g["looks"].area, "scale")
+    ws.lay(g["looks"], (TOP, LOOKS), "heat", dress="scale")
     most = MAX(g["looks.mean"].area.as_range)
     ws.show(
         "most",
@@ -188,8 +186,7 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
                 return pattern[0, 1 + side * i + j] + 0
 
             table = g.table(f"looks.{layer}.{head}", (side, side), share)
-            ws.lay(table, (top, left), "tile number")
-            ws.dress(table.area, "diverging")
+            ws.lay(table, (top, left), "tile number", dress="diverging")
             own = sentence("itself: {share}", share=percent(pattern[0, 0], 0))
             ws.show(f"own.{layer}.{head}", (top + side, left), own, "note")
         ws.cursor = top + side + 1

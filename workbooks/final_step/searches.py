@@ -168,8 +168,7 @@ def _scored(page: Composer, stored: Area, asked: Area) -> tuple[Area, Area]:
         return IFERROR(dot(text, here) / SQRT(dot(text, text) * dot(here, here)), 0)
 
     shape, at = (len(STORED), 1), (top, SCORE)
-    scores = page.computed_at("search.cosines", at, shape, cosine, "activation black")
-    page.dress(scores, "scale")
+    scores = page.computed_at("search.cosines", at, shape, cosine, "activation black", "scale")
     texts = page.computed_at(
         "search.text", (top, SCORE + 1), shape, lambda k, _: _joined(stored[k, :]), "text"
     )

@@ -63,7 +63,7 @@ def listed(ws: Composer, models: list[Model]) -> None:
 
     n, top = len(models), ws.cursor
     counted = ws.computed("listed", (n, 4), number, MODELS, HEADS[:4], style="thousands")
-    ratio = ws.computed(
+    ws.computed(
         "listed_ratio",
         (n, 1),
         lambda k, _: models[k].r_total + 0,
@@ -71,8 +71,8 @@ def listed(ws: Composer, models: list[Model]) -> None:
         style="live percent",
         left=5,
         top=top,
+        dress="bar",
     )
-    ws.dress(ratio, "bar")
     ws.sheet.put(ws.rect(counted).top - 1, 6, WORDS, "note")
     ws.show("words", (ws.rect(counted).top, 6), lambda k, _: made_of(models[k]), "text", (n, 1))
 

@@ -60,8 +60,7 @@ def _looks(book: ModelBook, page: Composer) -> None:
     )
     heads = (said(f"blocks.0.attn.h{h}") for h in range(n_heads))
     page.sheet.down(LOOKS_ROW + 1, 0, heads, "row label")
-    looked = page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), (n_heads, n), weight, "percent")
-    page.dress(looked, "scale")
+    page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), (n_heads, n), weight, "percent", "scale")
 
 
 def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area]:
@@ -122,8 +121,7 @@ def _next(book: ModelBook, page: Composer, follows: Area, counted: Area) -> None
         return IFERROR(SUMIF(follows, names[k], times) / SUM(times), 0)
 
     shape = (len(names), len(HEADS))
-    shares = page.computed_at("contexts.next", (NEXT_ROW, 1), shape, share, "percent")
-    page.dress(shares, "scale")
+    page.computed_at("contexts.next", (NEXT_ROW, 1), shape, share, "percent", "scale")
     shape = (1, len(LENGTHS))
     page.computed_at(
         "contexts.read",

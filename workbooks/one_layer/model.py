@@ -91,8 +91,8 @@ def claim(page: MatrixSheet) -> None:
         "live percent",
         left=place.right + 2,
         top=place.top - 2,
+        dress="scale",
     )
-    ws.dress(looks, "scale")
     words = [IF(looks[0, j] == MAX(looks[0, :]), tokens[0, j], "") for j in range(N)]
     found = [
         IF(following[i, 0] == MAX(following.area), page["vocabulary"][i, 0], "")

@@ -125,8 +125,12 @@ def what_is_read(ws: Composer, g: Forward) -> None:
     ws.show("reading", (top, 2), said, "note")
     for k, (name, text) in enumerate(READS.items(), 1):
         ws.sheet.put(top + k, 0, text, "row label")
-        ws.lay(g[name], (top + k, 1), "step")
-        ws.dress(g[name].area, "diverging" if name.endswith(MAMBA) else "scale")
+        ws.lay(
+            g[name],
+            (top + k, 1),
+            "step",
+            dress="diverging" if name.endswith(MAMBA) else "scale",
+        )
     ws.sheet.put(top, N_WORDS + 1, "1 on, 0 off", "label")
     for k, head in enumerate(HEADS, 1):
         at = (top + k, N_WORDS + 1)
@@ -144,8 +148,8 @@ def kept_so_far(ws: Composer, g: Forward) -> None:
     """Add the numbers that each model keeps after each word."""
     top = ws.cursor
 
-    for k, name in enumerate(NAMES.values()):
-        ws.sheet.put(top + k, 0, worded("numbers kept, {model}", model=name), "row label")
+    labels = (worded("numbers kept, {model}", model=name) for name in NAMES.values())
+    ws.sheet.down(top, 0, labels, "row label")
     ws.show(
         "kept",
         (top, 1),
@@ -274,8 +278,7 @@ def one_channel(ws: Composer, g: Forward) -> None:
     rows = {"channel.weights": "its hidden attention", "channel.input": "its inputs"}
     for k, (name, text) in enumerate(rows.items()):
         ws.sheet.put(ws.cursor + k, 0, text, "row label")
-        ws.lay(g[name], (ws.cursor + k, 1), "step")
-        ws.dress(g[name].area, "diverging")
+        ws.lay(g[name], (ws.cursor + k, 1), "step", dress="diverging")
     ws.cursor += len(rows)
 
 

@@ -95,8 +95,9 @@ def _words(book: ModelBook, page: Composer) -> Area:
     page.sheet.put(top - 2, MATRIX_COL, "Cosines in the second model", "heading")
     page.sheet.across(top - 1, MATRIX_COL, map(AsIs, grammar.CONTENT), "word")
     page.sheet.down(top, MATRIX_COL - 1, map(AsIs, MOVED), "row label")
-    cosines = page.computed_at("exchanged.cosine", (top, MATRIX_COL), (n, N), cosine, "step")
-    page.dress(cosines, "scale")
+    cosines = page.computed_at(
+        "exchanged.cosine", (top, MATRIX_COL), (n, N), cosine, "step", "scale"
+    )
 
     kind = book.graph["exchanged.kind"].area
     words = kind[:, 0].fixed

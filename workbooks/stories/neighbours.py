@@ -73,8 +73,9 @@ def _cosines(book: ModelBook, page: Composer) -> Area:
     page.computed_at("near.across", at, (1, N), lambda _, j: expression(word[j, 0]), "word")
     at = (WORDS_ROW, MATRIX_COL - 1)
     page.computed_at("near.down", at, (N, 1), lambda i, _: expression(word[i, 0]), "word")
-    found = page.computed_at("near.cosine", (WORDS_ROW, MATRIX_COL), (N, N), cosine, "step green")
-    page.dress(found, "scale")
+    found = page.computed_at(
+        "near.cosine", (WORDS_ROW, MATRIX_COL), (N, N), cosine, "step green", "scale"
+    )
     return found
 
 

@@ -110,7 +110,8 @@ def tree(shape: str, areas: frozenset[str]) -> Call | None:
         elif text == ")":
             if len(inside) == 1:
                 return None
-            inside[-1].arguments[-1].operands.append(inside.pop())
+            call = inside.pop()
+            inside[-1].arguments[-1].operands.append(call)
     return inside[0] if end == len(shape) and len(inside) == 1 else None
 
 
