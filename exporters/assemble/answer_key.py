@@ -6,7 +6,6 @@ A row for each yellow cell: the right number, what was typed, the steps of the r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Area, Expression, expression
@@ -82,8 +81,9 @@ class Answer:
 
     def reads(self, other: "Answer") -> bool:
         """Whether its formula reads another yellow cell."""
-        ends = [exercises.Tried(a.block, (a.i, a.j), frozenset(), 0.0) for a in (self, other)]
-        return exercises.reads(*ends)
+        return exercises.reads(
+            *(exercises.Tried(a.block, (a.i, a.j), frozenset(), 0.0) for a in (self, other))
+        )
 
 
 def told(a: Answer, verdict: Verdict, typed: float | str) -> str:
@@ -91,33 +91,35 @@ def told(a: Answer, verdict: Verdict, typed: float | str) -> str:
     if verdict.kind in (rule.TEXT, rule.FRACTION):
         return f"a text: {cut(str(typed), 30)}"
     kinds = {slip.kind: a.told(slip) for slip in a.slips}
-    known = {**dict.fromkeys((rule.RIGHT, rule.ROUNDED), RIGHT), rule.FEW: FEW, **MISTAKES}
-    known[rule.SLIP] = BETWEEN.join(kinds[kind] for kind in verdict.slips)
+    known = {
+        **dict.fromkeys((rule.RIGHT, rule.ROUNDED), RIGHT),
+        **MISTAKES,
+        rule.FEW: FEW,
+        rule.SLIP: BETWEEN.join(kinds[kind] for kind in verdict.slips),
+    }
     wrong = f"wrong: {typed if isinstance(typed, str) else f'{typed:.6g}'}"
     said = known.get(verdict.mark, wrong)
     return TYPED_AS[verdict.kind].format(said=said) if verdict.kind in TYPED_AS else said
 
 
 class AnswerKey:
-    """The rows of the sheet Key, one for each yellow cell, as columns that other formulas read."""
-
-    names: Area
-    right: Area  # the right number
-    good: Area  # 1 if the answer is right
-    said: Area  # what is said of it
+    """The rows of the sheet Key, one for each yellow cell, as columns that other formulas read:
+    the right number, whether the answer is right, what is said of it."""
 
     def __init__(self, book: Book, key: Composer, answers: Sequence[Answer]):
         self.book, self.key, self.answers = book, key, answers
-        self.n, self.top = len(answers), key.cursor + 2
+        self.n, self.top, self.rows = len(answers), key.cursor + 2, range(len(answers))
         self.most = max(len(a.slips) for a in answers)
         self._steps: dict[str, Table] = {}
         self._label()
-        self.right = self._column("right", 1, [self._copied(a) for a in answers])
+        copies = [book.blanks[a.block.name].copy.cell(a.i, a.j) for a in answers]
+        self.right = self._column("right", 1, [key.sheet[at] for at in copies])
         typed = [a.cell for a in answers]
         texts = [IF(ISNUMBER(x), "", rule.read(x)) for x in typed]
         self.plain = self._column("plain", PLAIN, [IFERROR(x, "") for x in texts], "text")
-        kinds = [rule.kind(x, self.plain[k]) for k, x in enumerate(typed)]
-        self.kind = self._column("kind", KIND, kinds)
+        self.kind = self._column(
+            "kind", KIND, [rule.kind(x, self.plain[k]) for k, x in enumerate(typed)]
+        )
         # not N, which gives the date in the text 2/6 in gnumeric
         read = [IF(ISNUMBER(self.plain[k]), self.plain[k], x) for k, x in enumerate(typed)]
         numbers = [IF(ISNUMBER(x), x, 0) for x in read]
@@ -125,25 +127,24 @@ class AnswerKey:
         self.rules = [self._rule(k) for k in self.rows]
         self.apart = self._slips()
         self.nearest = self._column("nearest", NEAREST, [MIN(self.apart[k, :]) for k in self.rows])
-        marks = [one.mark(self.nearest[k]) for k, one in enumerate(self.rules)]
-        self.mark = self._column("mark", MARK, marks)
-        self.good = self._column("good", GOOD, [self._is_right(k) for k in self.rows])
+        self.mark = self._column(
+            "mark", MARK, [one.mark(self.nearest[k]) for k, one in enumerate(self.rules)]
+        )
+        good = [IF(self.mark[k] <= rule.ROUNDED, 1, 0) for k in self.rows]  # rounded or not
+        good = [IF(self.kind[k] == rule.NUMBER, good[k], 0) for k in self.rows]
+        self.good = self._column("good", GOOD, good)
         self.judged = self._column("judged", JUDGED, [self._judged(k) for k in self.rows], "text")
         self.said = self._column("said", SAID, [self._told(k) for k in self.rows], "text")
         key.cursor = self.top + self.n
-
-    @property
-    def rows(self) -> range:
-        """The numbers of the rows, from 0."""
-        return range(self.n)
 
     def _label(self) -> None:
         """Add the heads of the columns, and the inputs: names, values as built, slips in words."""
         sheet, top = self.key.sheet, self.top
         sheet.put(top - 2, 0, "Each yellow cell", "heading")
         self.key.heads_at((top - 1, 0), "cell", "right", "as built", "as a text", "kind", "number")
-        last = ("nearest slip", "mark", "right?", "the number", "said")
-        self.key.heads_at((top - 1, NEAREST), *last)
+        self.key.heads_at(
+            (top - 1, NEAREST), "nearest slip", "mark", "right?", "the number", "said"
+        )
         self.names, self.built = (sheet[top : top + self.n, col] for col in (0, 2))
         texts = FIRST_SLIP + 2 * self.most
         self.texts = sheet[top : top + self.n, texts : texts + self.most]
@@ -157,10 +158,6 @@ class AnswerKey:
         self, name: str, col: int, cells: Sequence[Expression], style: str = "step"
     ) -> Area:
         return self.key.show(name, (self.top, col), lambda k, _: cells[k], style, (self.n, 1))
-
-    def _copied(self, a: Answer) -> Area:
-        """The cell of the copy that has the right number."""
-        return self.key.sheet[self.book.blanks[a.block.name].copy.cell(a.i, a.j)]
 
     def _rule(self, k: int) -> Rule:
         """The steps of an answer, each in a cell of its row."""
@@ -181,16 +178,12 @@ class AnswerKey:
         apart = self.key.table("apart", (self.top, FIRST_SLIP + self.most), (self.n, self.most))
         for k, a in enumerate(self.answers):
             for s in range(self.most):
-                away: Any = rule.NONE
+                away = expression(rule.NONE)
                 if s < len(a.slips):
                     wrong = slips.put(k, s, IFERROR(a.slips[s].formula, ""), "step")
                     away = self.rules[k].apart(wrong)
-                apart.put(k, s, expression(away) + 0, "step")
+                apart.put(k, s, away + 0, "step")
         return apart.area
-
-    def _is_right(self, k: int) -> Expression:
-        """1 for the right number, rounded or not."""
-        return IF(self.kind[k] == rule.NUMBER, IF(self.mark[k] <= rule.ROUNDED, 1, 0), 0)
 
     def _told(self, k: int) -> Expression:
         """The message about an answer: about its number, and how it was typed."""

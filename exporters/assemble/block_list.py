@@ -40,8 +40,7 @@ def stack(
     ws.text(AsIs(f"{text}   {words.shape(block, on_its_side)}   {meaning}"), style="equation")
     put(ws, block, ws.cursor + 2, 1, labels, on_its_side)
     ws.sheet.put(ws.cursor, 1, caption(block, on_its_side), "block")
-    height, _ = ws.book.places[block.name].size
-    ws.cursor += height + 3
+    ws.cursor += ws.book.places[block.name].size[0] + 3
 
 
 def put(
@@ -78,8 +77,7 @@ def _style(block: Block) -> str:
 
 
 def _reads_elsewhere(ws: Composer, block: Block) -> bool:
-    sheets = {ws.book.places[b.name].sheet for _, _, b in block.operands}
-    return sheets != {ws.sheet.name}
+    return {ws.book.places[b.name].sheet for _, _, b in block.operands} != {ws.sheet.name}
 
 
 def _label(ws: Composer, area: Rect, axis: str, labels: Labels, style: str) -> None:

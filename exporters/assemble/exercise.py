@@ -87,9 +87,8 @@ def asked(book: Book, level: Level, declared: Sequence[str] = ()) -> list[Exerci
         and (not of_model or block.kind == "computed")
         and (not of_model or book.places[block.name].sheet.split()[0] in FORWARD)
     ]
-    rows = book.n_given or None
     looks = book.clean, other_inputs(book)
-    found = exercises.chosen(book.graph, blocks, looks, level, declared, rows)
+    found = exercises.chosen(book.graph, blocks, looks, level, declared, book.n_given or None)
     exercises.check(found, book.title, level)
     return found
 
@@ -111,13 +110,11 @@ def make(
     key.sheet.put(0, 0, "The right answers of the sheet Exercise", "title")
     _blank(book, key, found, solved)
     _page(book, found, AnswerKey(book, key, answers), level)
-    facts = {"version": VERSION, **facts, "level": level}
-    facts["digest"] = digest(book, answers)
+    facts = {"version": VERSION, **facts, "level": level, "digest": digest(book, answers)}
     key.sheet.hold(*FACTS, json.dumps(facts), "note")
-    own = sheet_name()
+    book.opens_on = own = sheet_name()
     names = [own, *(n for n in book.sheets if n not in (own, KEY)), KEY]
     book.sheets = {name: book.sheets[name] for name in names}
-    book.opens_on = own
     _hide(book, attention.SHEET)
     if not solved:
         _say_why_ranges_differ(book)
@@ -168,15 +165,14 @@ def digest(book: Book, answers: Sequence[Answer]) -> str:
 def _answers(book: Book, found: Sequence[Exercise]) -> list[Answer]:
     answers = []
     for n, exercise in enumerate(found):
-        block = exercise.block
-        place = book.places[block.name]
+        block, place = exercise.block, book.places[exercise.block.name]
+        whole = _whole(book, block)
         for i, j in exercise.cells:
-            row, col = place.cell(i, j)
-            cell = book.sheet(place.sheet)[row, col].fixed
-            right = harmless(block.formula(i, j))
-            whole = _whole(book, block)
-            slips = _nameable(book, block, (i, j), whole)
-            answers.append(Answer(n, block, i, j, cell, right, slips, place.turned, whole))
+            cell = book.sheet(place.sheet)[place.cell(i, j)].fixed
+            right, slips = block.formula(i, j), _nameable(book, block, (i, j), whole)
+            answers.append(
+                Answer(n, block, i, j, cell, harmless(right), slips, place.turned, whole)
+            )
     return answers
 
 
@@ -212,12 +208,11 @@ def _blank(book: Book, key: Composer, found: Sequence[Exercise], solved: bool) -
         key.cursor += 1
         key.sheet.hold(key.cursor - 1, 0, block.name, "block")
         table = key.table(f"copy.{block.name}", (key.cursor, 0), place.size)
-        copy = Place(block, KEY, key.cursor, 0, place.turned)
-        book.blanks[block.name] = Blanks(frozenset(blank), copy)
+        book.blanks[block.name] = Blanks(
+            frozenset(blank), Place(block, KEY, key.cursor, 0, place.turned)
+        )
         visible = book.sheet(place.sheet)
-        for i, j in block.whole.cells():
-            if not block.has(i, j):
-                continue
+        for i, j in (at for at in block.whole.cells() if block.has(*at)):
             row, col = place.cell(i, j)
             at = (j, i) if place.turned else (i, j)
             if (i, j) in blank:
@@ -277,15 +272,15 @@ def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Leve
         told.append(tables["check"].put(k, 0, _told(checked, rows), "wrapped"))
         sheet.merged.append(sheet[row : row + EACH - 1, 5].rect)
         tables["right"].put(k, 0, MIN(checked.good[rows[0] : rows[-1] + 1, 0]), "hidden")
-        help_ = _hints(book, exercise, dial, checked.right[rows[0]])
-        tables["hints"].put(k + 2, 0, help_, "note")
+        hints = _hints(book, exercise, dial, checked.right[rows[0]])
+        tables["hints"].put(k + 2, 0, hints, "note")
     score = sentence(
         "Score: {right} of {all}",
         right=SUM(tables["right"].area),
         all=expression(n),
     )
-    what = worded(exercises.LEVELS[level])
-    sheet.put(NAME[0] - 1, 1, worded("level {level}: {what}", level=level, what=what), "note")
+    what = worded("level {level}: {what}", level=level, what=worded(exercises.LEVELS[level]))
+    sheet.put(NAME[0] - 1, 1, what, "note")
     page.show("score", SCORE, score, "block")
     sheet.dress(sheet[TOP : TOP + EACH * n, 5], When("right", sheet[TOP, 6].fixed_cols == 1))
     _beside(book, found, checked, told)
@@ -371,10 +366,9 @@ def _other_inputs(book: Book, page: Composer, answers: Sequence[Answer]) -> None
     n, _, best = max(tried, default=(0, 0, None))
     if best is None or not n:
         return
-    cell = _edited_cell(book, best)
     value = f"‘{best.value}’" if isinstance(best.value, str) else decimal(best.value or 0.0)
     page.sheet.put(5, 5, worded(OTHER_INPUTS, value=value))
-    where = book.address(cell)
+    where = book.address(_edited_cell(book, best))
     page.sheet.link(6, 5, AsIs(where.replace("'", "")), where)
 
 

@@ -153,8 +153,7 @@ class MatrixSheet:
         """A typed matrix, below the last one or to the right of another."""
         values = self._given[name]
         usual, cols = self._labels(name, values.shape)
-        title = _title(name, values.shape)
-        place = beside.area if beside else None
+        title, place = _title(name, values.shape), beside.area if beside else None
         return Cells(self.ws.typed(name, values, rows or usual, cols, title, style, place))
 
     def computed(
@@ -168,14 +167,20 @@ class MatrixSheet:
         title: str = "",
     ) -> Cells:
         """A matrix of formulas, below the last one or to the right of another."""
-        usual = self._labels(name, matrix.shape)
-        labels = rows or usual[0], cols or usual[1]
-        title = title or _title(name, matrix.shape)
-        place = beside.area if beside else None
-        area = self.ws.computed(name, matrix.shape, matrix.entry, *labels, title, style, place)
-        return Cells(area)
+        usual_rows, usual_cols = self._labels(name, matrix.shape)
+        return Cells(
+            self.ws.computed(
+                name,
+                matrix.shape,
+                matrix.entry,
+                rows or usual_rows,
+                cols or usual_cols,
+                title or _title(name, matrix.shape),
+                style,
+                beside.area if beside else None,
+            )
+        )
 
 
 def _title(name: str, shape: Span) -> str:
-    height, width = shape
-    return f"{name}: {height} × {width}"
+    return f"{name}: {shape[0]} × {shape[1]}"

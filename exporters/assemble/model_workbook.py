@@ -214,18 +214,16 @@ def suggestions(
 ) -> list[Suggestion]:
     """Three edits with their effects, computed here: the last token, the temperature, and a
     weight."""
-    current = int(graph.inputs["tokens"][last, 0])
-    other = (current + 1) % graph.spec.d_vocab
+    other = (int(graph.inputs["tokens"][last, 0]) + 1) % graph.spec.d_vocab
     weight = next(
         b
         for b in reversed(list(graph))
         if b.kind == "weight" and b.shape[0] > 1 and b.whole.size <= MOST_COPIED
     )
     word = worded("Choose ‘{word}’", word=texts[other])
-    if graph.readout.one_token:
-        word = worded("Type ‘{id}’, the id of ‘{word}’", id=other, word=texts[other])
     picked: tuple[str, int, int] | int = last
     if graph.readout.one_token:
+        word = worded("Type ‘{id}’, the id of ‘{word}’", id=other, word=texts[other])
         picked = ("prompt.pick" if typed else "tokens", last, 0)
     edits: tuple[tuple[str, tuple[str, int, int, float], tuple[str, int, int] | int], ...] = (
         (word, ("tokens", last, 0, float(other)), picked),

@@ -185,8 +185,7 @@ def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:
     if not lines:
         return row
     sheet.put(row, 0, heading, "heading")
-    for k, line in enumerate(lines, 1):
-        sheet.put(row + k, 1, line)
+    sheet.down(row + 1, 1, lines, "text")
     return row + len(lines) + 2
 
 

@@ -168,9 +168,8 @@ def pages() -> list[ModuleType]:
     them in `place`, before the others are laid out. Raises InputError for a page that lacks one of
     the first four.
     """
-    found = []
-    for module in modules(of_all_pages.__name__, of_all_pages.__path__):
-        found.append(declared(module, "a page", DECLARED))
+    every = modules(of_all_pages.__name__, of_all_pages.__path__)
+    found = [declared(module, "a page", DECLARED) for module in every]
     places = order({module.SHEET: module.AFTER for module in found})
     return sorted(found, key=lambda module: places[module.SHEET])
 

@@ -14,7 +14,7 @@ from functools import partial
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.expression import Area, Expression, expression
-from cellformer.engine.cells.functions import AVERAGE, MAX, SUM, SUMPRODUCT
+from cellformer.engine.cells.functions import AVERAGE, MAX, SUM, SUMPRODUCT, added
 from cellformer.engine.cells.gradient import SMALLEST
 from cellformer.engine.models import ops
 from cellformer.engine.studies import scores
@@ -84,13 +84,10 @@ def supported(book: ModelBook) -> bool:
     )
     known = {block.name for block in writers(graph)} & set(book.views.credits["target"])
     every = {block.name for block in writers(graph) if block.computed}
-    upright = all(not orientation.turned(w, book) for reader in found for w in _matrices(reader))
+    maps = (block for reader in found for block in (reader.inner, reader.taken))
+    upright = all(not orientation.turned(operands(block)["w"], book) for block in maps)
     plain = all(norm(reader) is not None for reader in found)
     return bool(found) and summed and every <= known and upright and plain
-
-
-def _matrices(reader: Reader) -> list[Block]:
-    return [operands(reader.inner)["w"], operands(reader.taken)["w"]]
 
 
 @dataclass
@@ -111,13 +108,14 @@ class AnswerCells:
         self.readers = readers(graph)
         self.n, self.d = self.row + 1, self.readers[0].stream.shape[1]
         self.paths = {r.stream.name: scores.path(graph, r.stream) for r in self.readers}
-        self.later = list(self.paths)  # streams, the first one first
         self._slope(ANSWER, self._of_answer)
-        for stream in reversed(self.later):
+        after = ANSWER
+        for stream in reversed(self.paths):
             mine = [reader for reader in self.readers if reader.stream.name == stream]
             for reader in mine:
                 self._back(reader)
-            self._slope(stream, partial(self._sum, mine, self._after(stream)))
+            self._slope(stream, partial(self._sum, mine, after))
+            after = stream
 
     def slope_of(self, writer: str) -> str:
         """The stream whose slope a writer has: the first that it is part of."""
@@ -142,10 +140,6 @@ class AnswerCells:
             yield CellEdge(name, self.row, ANSWER, self.row, target - rival)
 
     # --- slopes, from the end back ------------------------------------------------------------
-
-    def _after(self, stream: str) -> str:
-        later = self.later[self.later.index(stream) + 1 :]
-        return later[0] if later else ANSWER
 
     def _slope(self, name: str, cell: Cells) -> None:
         """Put a slope twice: down a column, and across a row."""
@@ -258,10 +252,7 @@ class AnswerCells:
                         yield CellEdge(writer.name, at, name, p, product * weight)
         biases = self._biases(reader, own, p)
         if biases:
-            total = biases[0]
-            for term in biases[1:]:
-                total = total + term
-            yield CellEdge(BIASES, p, name, p, total)
+            yield CellEdge(BIASES, p, name, p, added(biases))
 
     def _biases(self, reader: Reader, own: Norm, p: int) -> list[Expression]:
         """The amount that a reader's own biases add, and the output of their replacement if the

@@ -11,7 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cellformer.engine.cells.expression import Area, Expression, expression
-from cellformer.engine.cells.functions import ABS, EXP, IF, IFERROR, MAX, MIN, SUM, SUMPRODUCT, TANH
+from cellformer.engine.cells.functions import (
+    ABS,
+    EXP,
+    IF,
+    IFERROR,
+    MAX,
+    MIN,
+    SUM,
+    SUMPRODUCT,
+    TANH,
+    added,
+)
 from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.engine.models import ops
@@ -74,10 +85,7 @@ class Vectors(NamedTuple):
 
 def _product(one: Sequence[Area], other: Sequence[Area]) -> Expression:
     """The dot product of two vectors, in parts."""
-    first, *others = map(product_sum, one, other)
-    for product in others:
-        first = first + product
-    return first
+    return added(map(product_sum, one, other))
 
 
 class _Sheet:

@@ -7,7 +7,7 @@ weights, MLP and probabilities.
 
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Expression, expression
-from cellformer.engine.cells.functions import EXP, MAX, SUM
+from cellformer.engine.cells.functions import EXP, MAX, SUM, added
 from cellformer.engine.models import ops, parts
 from cellformer.engine.models.forward import Forward
 from cellformer.workbooks.reward.game import BEGINNINGS, CREDIT, DEBIT, END, LENGTH, WORDS
@@ -63,14 +63,10 @@ def _head(g: Forward, read: Block, head: int) -> Block:
         row = [scores[SEEN[b][-1], pair].fixed for pair in SEEN[b]]
         return EXP(row[t] - MAX(*row))
 
-    shape = N, LENGTH
-    e = at.table("exp", shape, exp, ("beginning", "n_ctx"))  # [127, LENGTH]
+    e = at.table("exp", (N, LENGTH), exp, ("beginning", "n_ctx"))  # [127, LENGTH]
 
     def mixed(b: int, j: int) -> Expression:
         products = [e[b, t] * v[pair, j].fixed for t, pair in enumerate(SEEN[b])]
-        total = products[0]
-        for product in products[1:]:
-            total = total + product
-        return total / SUM(e[b, :])
+        return added(products) / SUM(e[b, :])
 
     return at.table("z", (N, g.spec.d_head), mixed, ("beginning", "d_head"))

@@ -8,6 +8,8 @@ the words for a circular reference when it computes all cells (Err:523).
 """
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_
 
 import numpy as np
 
@@ -107,11 +109,7 @@ def _reward(g: Graph) -> None:
     chosen = g["reward.number"][0, 0].fixed
 
     def spelt(k: int, _: int) -> Expression:
-        letters = [_spelt(g, k, t, ("D", "C", ".")) for t in range(LENGTH)]
-        found = letters[0]
-        for letter in letters[1:]:
-            found = found & letter
-        return found
+        return reduce(and_, (_spelt(g, k, t, ("D", "C", ".")) for t in range(LENGTH)))
 
     def rewarded(k: int, kind: int) -> Expression:
         debits, credits = (COUNTIF(texts[k, :], word) for word in (DEBIT, CREDIT))
