@@ -69,8 +69,13 @@ def product(
     ws: Composer, name: str, left: Area, right: Area, rows: Sequence[str], cols: Sequence[str]
 ) -> Area:
     """The table of a matrix product left^T · right: columns with columns."""
-    shape = (left.shape[1], right.shape[1])
-    return ws.computed(name, shape, lambda i, j: SUMPRODUCT(left[:, i], right[:, j]), rows, cols)
+    return ws.computed(
+        name,
+        (left.shape[1], right.shape[1]),
+        lambda i, j: SUMPRODUCT(left[:, i], right[:, j]),
+        rows,
+        cols,
+    )
 
 
 def inputs(ws: Composer) -> None:
@@ -148,9 +153,18 @@ def curves(w: Workbook) -> None:
     x = ws.typed("x", CURVE, cols=["x"])
     cut = ws.computed("curve_relu", x.shape, lambda i, j: relu(x[i]), cols=["ReLU"], beside=x)
     bent = ws.computed("curve_gelu", x.shape, lambda i, j: gelu(x[i]), cols=["GELU"], beside=cut)
-    series = [Series("ReLU", x, cut), Series("GELU", x, bent)]
-    title, axes = "ReLU and GELU", ("x", "")
-    ws.chart(Chart(4, 9, "scatter", title, series, axes=axes, joined=True, number="0.0"))
+    ws.chart(
+        Chart(
+            4,
+            9,
+            "scatter",
+            "ReLU and GELU",
+            [Series("ReLU", x, cut), Series("GELU", x, bent)],
+            axes=("x", ""),
+            joined=True,
+            number="0.0",
+        )
+    )
 
 
 def compared(asked: Area) -> list[Comparison]:

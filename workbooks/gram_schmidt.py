@@ -88,8 +88,11 @@ def of_map(ws: Composer) -> None:
         "coordinates", (len(WORDS), 2), lambda i, j: SUMPRODUCT(vectors[i, :], ends[j]), WORDS, AXES
     )
     points = Series("words", coordinates[:, 0], coordinates[:, 1], WORDS)
-    title = "The words on the two axes"
-    ws.chart(Chart(5, 4, "scatter", title, [points], (520, 340), AXES, number="0.0"))
+    ws.chart(
+        Chart(
+            5, 4, "scatter", "The words on the two axes", [points], (520, 340), AXES, number="0.0"
+        )
+    )
 
 
 def of_analogy(ws: Composer) -> None:

@@ -132,9 +132,17 @@ def entropy(ws: Composer) -> None:
     H, cross = SUM(terms_P), SUM(terms_Q)
     sums = {"H(P)": H, "H(P, Q)": cross, "KL(P|Q)": cross - H}
     shape, terms, heads = (1, len(sums)), list(sums.values()), list(sums)
-    series = [Series("P", words, P), Series("Q", words, Q)]
-    title = "True shares P, and a model’s shares Q"
-    ws.chart(Chart(6, 10, "column", title, series, (410, 300), shares=True))
+    ws.chart(
+        Chart(
+            6,
+            10,
+            "column",
+            "True shares P, and a model’s shares Q",
+            [Series("P", words, P), Series("Q", words, Q)],
+            size=(410, 300),
+            shares=True,
+        )
+    )
     bits = ws.computed("bits", shape, lambda _, j: terms[j], ["bits"], heads, style="readout")
     ws.computed("nats", shape, lambda _, j: bits[j] * LN(2), ["nats"])
     ws.computed("power", shape, lambda _, j: 2 ** bits[j], ["2^bits"])
@@ -178,8 +186,18 @@ def scoring(ws: Composer) -> None:
         # what the log rule has at 0 and 1 is far above the picture
         shown = slice(1, -1) if rule.name == "log" else slice(None)
         series = Series(rule.name, reports[shown], cost[shown])
-        title, size = f"{rule.name}: expected loss of each report", (255, 240)
-        ws.chart(Chart(top + 4, 3 * k, "scatter", title, [series], size, joined=True, number="0.0"))
+        ws.chart(
+            Chart(
+                top + 4,
+                3 * k,
+                "scatter",
+                f"{rule.name}: expected loss of each report",
+                [series],
+                size=(255, 240),
+                joined=True,
+                number="0.0",
+            )
+        )
 
 
 def expected_cost(columns: Columns, rule: Rule, belief: Area, reports: Area) -> Area:
@@ -217,8 +235,17 @@ def sentence(ws: Composer) -> None:
     columns.computed("mean_bits", "in bits", lambda _: mean / LN(2))
     columns.computed("even", "perplexity", lambda _: EXP(mean), "readout")
     columns.computed("plain_mean", "mean of 1 / p", lambda _: AVERAGE(inverses.fixed))
-    series = [Series("loss", targets, losses)]
-    ws.chart(Chart(top + 8, 6, "column", "Cost of each word", series, (520, 260), number="0.0"))
+    ws.chart(
+        Chart(
+            top + 8,
+            6,
+            "column",
+            "Cost of each word",
+            [Series("loss", targets, losses)],
+            size=(520, 260),
+            number="0.0",
+        )
+    )
 
 
 # --- the start sheet ------------------------------------------------------------------------

@@ -161,8 +161,9 @@ def of_growth(ws: Composer) -> None:
         ws.sheet.put(row, 7, note, "note")
         for col in range(1, LONGEST + 1):
             entry = ws.sheet.entries[row, col]
-            style = "percent" if row - top in SHARES else "thousands"
-            ws.sheet.entries[row, col] = entry._replace(style=style)
+            ws.sheet.entries[row, col] = entry._replace(
+                style="percent" if row - top in SHARES else "thousands"
+            )
     of_plays(ws, table, heads)
 
 
@@ -191,9 +192,18 @@ def of_plays(ws: Composer, table: Area, heads: list[str]) -> None:
         Series("Hamlet's speech", sizes, table[5, :]),
         Series("the plays", sizes, found[5, :]),
     ]
-    axes = ("n", "share known in new text")
-    title = "How many n-grams of a new text are in the table?"
-    ws.chart(Chart(top - 3, 7, "scatter", title, series, (480, 235), axes, joined=True))
+    ws.chart(
+        Chart(
+            top - 3,
+            7,
+            "scatter",
+            "How many n-grams of a new text are in the table?",
+            series,
+            size=(480, 235),
+            axes=("n", "share known in new text"),
+            joined=True,
+        )
+    )
 
 
 def different_of(counts: Area, n: int) -> Expression:

@@ -121,19 +121,23 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
     )
     ws.heading("The merges, in the order of learning")
     top, n = ws.cursor, len(merges)
-    rows = [[shown(m.left), shown(m.right), shown(m.left + m.right)] for m in merges]
-    ws.typed("merges", rows, range(n), ("left", "right", "becomes"), style="label")
+    ws.typed(
+        "merges",
+        [[shown(m.left), shown(m.right), shown(m.left + m.right)] for m in merges],
+        range(n),
+        ("left", "right", "becomes"),
+        style="label",
+    )
     stood = np.array([m.of_words for m in merges], dtype=float)
     heads = [f"in {word}" for word in CORPUS]
     inside = ws.typed("stood", stood, cols=heads, style="count", left=5, top=top)
 
-    head, style = ["times in all"], "activation count"
     ws.computed(
         "stood_in_all",
         (n, 1),
         lambda k, _: reduce(add, [inside[k, word] * times[word, 0] for word in range(len(CORPUS))]),
-        cols=head,
-        style=style,
+        cols=["times in all"],
+        style="activation count",
         left=4,
         top=top,
     )

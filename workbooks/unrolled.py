@@ -93,9 +93,19 @@ def settings(ws: Composer, steps: list[list[Block]]) -> None:
 def curve(ws: Composer) -> None:
     """The chart of the losses."""
     g = ws.book.graph
-    series = [Series("loss", g["number"].area, g["losses"].area)]
-    axes = ("steps made", "nats per word")
-    ws.chart(Chart(6, 8, "scatter", "Loss", series, (520, 330), axes, joined=True, number="0.0"))
+    ws.chart(
+        Chart(
+            6,
+            8,
+            "scatter",
+            "Loss",
+            [Series("loss", g["number"].area, g["losses"].area)],
+            size=(520, 330),
+            axes=("steps made", "nats per word"),
+            joined=True,
+            number="0.0",
+        )
+    )
 
 
 def story(w: Workbook) -> Story:

@@ -55,8 +55,13 @@ def _which(book: Book, exercise: Exercise) -> str:
         return _of_line(across, down, i, rows)
     if rows == 1 and down:
         return _of_line(down, across, j, columns)
-    at = {"row": down or i + 1, "column": across or j + 1}
-    return worded("row {row}, column {column} (size {n} × {m})", **at, n=rows, m=columns)
+    return worded(
+        "row {row}, column {column} (size {n} × {m})",
+        row=down or i + 1,
+        column=across or j + 1,
+        n=rows,
+        m=columns,
+    )
 
 
 def _of_line(name: str, entry: str, k: int, n: int) -> str:

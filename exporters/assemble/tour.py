@@ -144,8 +144,11 @@ def _stream(book: ModelBook) -> Stop:
         "the stream. On Machine, each strip of colours shows the list that one part adds at "
         "{word}. The first number of the stream is {begins} at the start, and {ends} at the end."
     )
-    told = sentence(text, word=machine.looked_at(book), begins=begins, ends=ends)
-    return Stop("the residual stream", _start_of(machine.SHEET), told)
+    return Stop(
+        "the residual stream",
+        _start_of(machine.SHEET),
+        sentence(text, word=machine.looked_at(book), begins=begins, ends=ends),
+    )
 
 
 # --- the parts that add to it ---------------------------------------------------------------
@@ -273,8 +276,9 @@ def _cosine(book: ModelBook) -> Stop:
         "direction, and 0 at a right angle. For the two sentences on Play, the cosine is "
         "{cosine}."
     )
-    told = sentence(text, cosine=rounded(book.graph["cosine"][0, 0], 3))
-    return Stop("the cosine", _start_of(PLAY), told)
+    return Stop(
+        "the cosine", _start_of(PLAY), sentence(text, cosine=rounded(book.graph["cosine"][0, 0], 3))
+    )
 
 
 def _change(book: ModelBook) -> Stop:

@@ -213,8 +213,9 @@ def compare(ws: Composer, rows: Sequence[Comparison], section: str = "") -> None
         ws.sheet.put(top + k, 1, what)
         ws.sheet.put(top + k, 2, printed, f"printed{fine}")
         found = recomputed.put(k, 0, cell, f"live{fine}")
-        where = elsewhere or section
-        ws.book.held.append(PrintedNumber(where, what, printed, found, decimals, note, other))
+        ws.book.held.append(
+            PrintedNumber(elsewhere or section, what, printed, found, decimals, note, other)
+        )
         change = difference.put(k, 0, found - ws.sheet[top + k, 2], f"change{fine}")
         ws.sheet.put(top + k, 6, note, "note")
         ws.dress(change, Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))

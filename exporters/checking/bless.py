@@ -248,8 +248,9 @@ def write(path: Path) -> None:
             if n == 1 and not any(g.range for g in one.given):
                 sheet.write_formula(one.row, THEIRS, one.formula, None, WRONG)
             else:
-                rows = (one.row, THEIRS, one.row + n - 1, THEIRS)
-                sheet.write_array_formula(*rows, f"{{{one.formula}}}", None, WRONG)
+                sheet.write_array_formula(
+                    one.row, THEIRS, one.row + n - 1, THEIRS, f"{{{one.formula}}}", None, WRONG
+                )
                 for k in range(1, n):
                     sheet.write_number(one.row + k, THEIRS, WRONG)
         try:

@@ -322,8 +322,9 @@ class Reading(Reader):
             cells = [run.at(*at) if run else self.cell(sheet, *at) for at in rect.cells()]
             array = np.empty(len(cells), dtype=object)
             array[:] = cells
-            shape = rect.bottom - rect.top, rect.right - rect.left
-            self._ranges[sheet, rect] = settled(array).reshape(shape)
+            self._ranges[sheet, rect] = settled(array).reshape(
+                (rect.bottom - rect.top, rect.right - rect.left)
+            )
         return self._ranges[sheet, rect]
 
     def cell(self, sheet: str, row: int, col: int) -> Any:

@@ -214,8 +214,16 @@ def _explain(book: Book, found: Sequence[Range]) -> None:
     if CHECK not in book.sheets:
         return
     n_cells, sheet = sum(one.n_cells for one in found), book.sheet(CHECK)
-    text = "The sheet Start checks {k:,} formulas in {n:,} ranges. See the sheet Digest."
-    sheet.put(below(book) + 1, 0, worded(text, k=n_cells, n=len(found)), "note")
+    sheet.put(
+        below(book) + 1,
+        0,
+        worded(
+            "The sheet Start checks {k:,} formulas in {n:,} ranges. See the sheet Digest.",
+            k=n_cells,
+            n=len(found),
+        ),
+        "note",
+    )
     if not book.iterates:  # a latch, computed out of its turn, is wrong
         sheet.put(below(book), 0, ANEW, "note")
 

@@ -68,8 +68,15 @@ def of_inputs(book: Book) -> list[Range]:
         }
         for rect, kind in rectangles(typed):
             place = book.places[kind[1]]
-            area = Area(place.block, place.own_rect(rect), range=True)
-            found.append(Range(sheet.name, rect, area, kind[0], rect.size))
+            found.append(
+                Range(
+                    sheet.name,
+                    rect,
+                    Area(place.block, place.own_rect(rect), range=True),
+                    kind[0],
+                    rect.size,
+                )
+            )
     return found
 
 

@@ -79,8 +79,12 @@ class Suggestion:
         watch = name, last if row == LAST else row, col
         watched = seen(*watch)
         others = {name: seen(*cell) for name, cell in self.others.items()}
-        text = worded(self.text, now=watched.now, then=watched.then, **others)
-        return replace(self, text=text, watch=watch, becomes=watched.then)
+        return replace(
+            self,
+            text=worded(self.text, now=watched.now, then=watched.then, **others),
+            watch=watch,
+            becomes=watched.then,
+        )
 
 
 @explained_class

@@ -195,8 +195,10 @@ class _Sheet(Worksheet):
         return formula.removeprefix("{").removeprefix("=").removesuffix("}")
 
     def _write_sheet_format_pr(self) -> None:
-        attributes = [("defaultColWidth", theme.COLUMN_WIDTH + PADDING), ("defaultRowHeight", 15)]
-        self._xml_empty_tag("sheetFormatPr", attributes)
+        self._xml_empty_tag(
+            "sheetFormatPr",
+            [("defaultColWidth", theme.COLUMN_WIDTH + PADDING), ("defaultRowHeight", 15)],
+        )
 
     def _write_cell(self, row: int, col: int, cell: Any) -> None:
         kind = type(cell)
@@ -521,8 +523,13 @@ def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, sty
     """Write a text, a number or a link."""
     if (row, col) in sheet.links:
         link = sheet.links[row, col]
-        target = link if link.startswith("external:") else f"internal:{link}"
-        ws.write_url(row, col, target, style, string=storable(str(entry.value)))
+        ws.write_url(
+            row,
+            col,
+            link if link.startswith("external:") else f"internal:{link}",
+            style,
+            string=storable(str(entry.value)),
+        )
     elif entry.value == "":
         ws.write_blank(row, col, None, style)
     elif isinstance(entry.value, str):

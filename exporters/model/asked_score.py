@@ -121,8 +121,12 @@ class AskedScore:
         for k, (label, note) in enumerate(DIALS):
             sheet.put(row + k, 0, label, "row label")
             sheet.notes[row + k, 1] = worded(note)
-            message = worded("Type a whole number from 0 to {most}.", most=most[k])
-            sheet.rules[row + k, 1] = between(0, most[k], message, whole=True)
+            sheet.rules[row + k, 1] = between(
+                0,
+                most[k],
+                worded("Type a whole number from 0 to {most}.", most=most[k]),
+                whole=True,
+            )
         begun = self.begun()
         if len(self.heads) > 1:
             self.page.typed_at(HEAD, (row, 1), [[n] for n in begun[HEAD]], "dial")

@@ -231,9 +231,12 @@ class Choice:
         left = SUMPRODUCT((shares >= 0) * 1) - SUM(shown)
         row = self.workings.rows(1, "number of words not shown")
         self.n_left = self.page.show("left_out", (row, OWN), left, "id").fixed
-        told = sentence("the other {n}", n=self.n_left)
-        at = HEADS, WORDS + self.n_words
-        self.page.show("others", at, IF(self.n_left == 0, "", told), "word fitted")
+        self.page.show(
+            "others",
+            (HEADS, WORDS + self.n_words),
+            IF(self.n_left == 0, "", sentence("the other {n}", n=self.n_left)),
+            "word fitted",
+        )
 
     def exps_left(self, largest: Area) -> Area:
         """Add e to the scores of the words that are left out, less the largest of all."""

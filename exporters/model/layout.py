@@ -206,8 +206,13 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
     patterns = [p.block for p, _ in sheet.regions if p.block.leaf == "pattern"]
     for k, block in enumerate(patterns, MARGIN + 1):
         sheet.put(TITLE_ROWS + 1, MARGIN, "patterns", "row label")
-        head = ".".join(block.inside).removeprefix("attn.")
-        sheet.link(TITLE_ROWS + 1, k, AsIs(head), book.area(block.name), "link fitted")
+        sheet.link(
+            TITLE_ROWS + 1,
+            k,
+            AsIs(".".join(block.inside).removeprefix("attn.")),
+            book.area(block.name),
+            "link fitted",
+        )
 
 
 def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
@@ -349,8 +354,9 @@ def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
     """Put the labels above a block: tokens (live), words, or feature numbers."""
     axis, n = place.block.axes[0 if place.turned else 1], place.size[1]
     if axis and axis not in TOKENS and axis not in book.labels:
-        area = Rect(place.top - 1, place.top, place.left, place.left + n)
-        sheet.runs.append(Run(area, "label number"))
+        sheet.runs.append(
+            Run(Rect(place.top - 1, place.top, place.left, place.left + n), "label number")
+        )
         return
     at = place.top - 1, place.left
     labels(book, sheet, f"{place.block.name}.columns", at, axis, range(n), "label", across=True)

@@ -212,10 +212,11 @@ class Maps:
         `axes` [2 for each, d], the components for that many removed ones."""
         bases, out = self._basis("cosine", axes), self["out"]
         kept, inverse = self["kept"], self["inverse"]
-        at = (self.features, self._across("drawn", 2))
-
         unit = self._computed(
-            "cosine_axes", at, (self.d, 2), lambda d, c: Nth(bases[d, :], 2 * out + (c + 1))
+            "cosine_axes",
+            (self.features, self._across("drawn", 2)),
+            (self.d, 2),
+            lambda d, c: Nth(bases[d, :], 2 * out + (c + 1)),
         )
         middle = self._along("cosine", self["unit_mean"], unit)
 
@@ -227,8 +228,12 @@ class Maps:
 
     def _basis(self, name: str, axes: np.ndarray) -> Area:
         """Add components as built, constants [d_model, n]."""
-        at = (self.features, self._across(worded("1 to {n}", n=len(axes)), len(axes)))
-        return self._typed(f"{name}_basis", at, axes.T.tolist(), "basis")
+        return self._typed(
+            f"{name}_basis",
+            (self.features, self._across(worded("1 to {n}", n=len(axes)), len(axes))),
+            axes.T.tolist(),
+            "basis",
+        )
 
     def _along(self, name: str, mean: Area, axes: Area) -> Area:
         """Add the coordinate of a mean along each axis, above the axes."""
@@ -253,8 +258,13 @@ class Maps:
         self._scalar("plane_share", "directions", of_plane("concept", spread))
         each = [varies(self["component"][:, c]) for c in range(N_COMPONENTS)]
         shares = [IF(spread > 0, one / spread, 0) for one in each]
-        at = self._down("PCs' share", N_COMPONENTS)
-        share = self._computed("share", at, (1, N_COMPONENTS), lambda _, c: shares[c], "percent")
+        share = self._computed(
+            "share",
+            self._down("PCs' share", N_COMPONENTS),
+            (1, N_COMPONENTS),
+            lambda _, c: shares[c],
+            "percent",
+        )
         self._scalar("shown_share", "two shown", Nth(share, out + 1) + Nth(share, out + 2))
         self._scalar("four_share", "of all four", SUM(share))
         self._scalar("cosine_share", "cosine", of_plane("cosine", unit))

@@ -132,9 +132,12 @@ class _Sheet:
             more = worded("{n} more numbers are below", n=d - few)
             self.sheet.put(self.row + few - 1, LABELS, more, "row label")
             label = worded("{name}: all numbers from {few} on", name=worded(name), few=few)
-            at = self.choice.workings.rows(d - few, label), col
             below = self.page.show(
-                f"{name}_below", at, lambda j, c: cell(j + few, c), style, (d - few, n)
+                f"{name}_below",
+                (self.choice.workings.rows(d - few, label), col),
+                lambda j, c: cell(j + few, c),
+                style,
+                (d - few, n),
             )
             parts.append(below)
         for part in parts:

@@ -63,8 +63,17 @@ def add(book: ModelBook) -> None:
     sheet.dress(sheet[TOP:end, 1:4], "diverging")
     height = max(320, 24 * len(writers))  # pixels
     series = [Series(text, sheet[TOP:end, 0], sheet[TOP:end, col]) for text, col in DRAWN.items()]
-    title = "Shares of the target’s logit and lead"
-    page.chart(Chart(TOP - 2, CHART, "bar", title, series, (640, height), number="0.0"))
+    page.chart(
+        Chart(
+            TOP - 2,
+            CHART,
+            "bar",
+            "Shares of the target’s logit and lead",
+            series,
+            size=(640, height),
+            number="0.0",
+        )
+    )
     _directions(book, sheet, max(end + 5, TOP + height // 20 + 2))
 
 
@@ -80,7 +89,7 @@ def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Bloc
     n_tokens = len(book.passage.ids)
     left = EVERY_TOKEN + WORDS.index(word) * (n_tokens + 2)
     sheet.put(TOP - 2, left, worded("{word}: share at every token", word=worded(word)), "block")
-    at, name = (TOP - 1, left), f"attribution.{word}"
+    name, at = f"attribution.{word}", (TOP - 1, left)
     layout.labels(book, sheet, name, at, "token", range(n_tokens), "label", across=True)
     for row, credit in enumerate(credits, TOP):
         layout.settle(book, sheet, Place(credit, ATTRIBUTION, row, left, turned=True))

@@ -72,6 +72,7 @@ def _steps(book: ModelBook, page: Composer, name: str, label: str) -> None:
     for leaf, meaning in STEPS.items():
         block = book.graph[f"chat.{name}.{leaf}"]
         page.sheet.put(page.cursor + 1, 1, meaning, "row label")
-        style = "text" if leaf == "plain" else "id"
-        page.lay(block, (page.cursor + 1, PROMPT_COL), style, named=False)
+        page.lay(
+            block, (page.cursor + 1, PROMPT_COL), "text" if leaf == "plain" else "id", named=False
+        )
         page.cursor += 1 + block.shape[0]

@@ -144,8 +144,9 @@ def _edges(book: ModelBook, page: Composer, top: int) -> tuple[AnswerCells, list
     values = page.computed_at(
         VALUES, (top + 1, VALUE), shape, lambda k, _: found[k].value, "change plain"
     )
-    at = (top + 1, VALUE + 1)
-    page.show("share", at, lambda k, _: values[k, 0] / lead, "live percent", shape)
+    page.show(
+        "share", (top + 1, VALUE + 1), lambda k, _: values[k, 0] / lead, "live percent", shape
+    )
     return cells, found
 
 

@@ -89,5 +89,9 @@ def _read_out(book: ModelBook, page: Composer, head: Block) -> None:
         "Each square is a head. A row is the token that looks. A column is a token that gets "
         "attention. Each row sums to 100 %. In the square of {head}, {look}."
     )
-    told = sentence(text, head=head_of(head), look=machine.look(book, head))
-    page.show("read_so", (TOP - 1, 0), told, "text")
+    page.show(
+        "read_so",
+        (TOP - 1, 0),
+        sentence(text, head=head_of(head), look=machine.look(book, head)),
+        "text",
+    )

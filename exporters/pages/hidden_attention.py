@@ -144,8 +144,12 @@ class Asked:
             if name not in typed:
                 page.sheet.put(row, 1, self.begun[name], "built")
                 continue
-            message = worded("Type a whole number from 0 to {most}.", most=self.most[name])
-            page.sheet.rules[row, 1] = between(0, self.most[name], message, whole=True)
+            page.sheet.rules[row, 1] = between(
+                0,
+                self.most[name],
+                worded("Type a whole number from 0 to {most}.", most=self.most[name]),
+                whole=True,
+            )
         self.rows = {name: k for k, name in enumerate(typed)}
         at = top + len(shown) - len(typed)
         dials = page.typed_at(ASKED, (at, 1), [[self.begun[name]] for name in typed], "dial")
@@ -227,8 +231,9 @@ class Asked:
             return self._of_channel(lambda one: one.rate, 0 if shared else k)
 
         page.sheet.put(first_B - 1, 1 + n, "rate", "label")
-        at = first_B, 1 + n
-        self.rate = page.computed_at("hidden.rate", at, (d_state, 1), rate, "step green")
+        self.rate = page.computed_at(
+            "hidden.rate", (first_B, 1 + n), (d_state, 1), rate, "step green"
+        )
 
     def make_table(self, top: int) -> None:
         """Add the weights, the inputs below them, and the channel's output beside them."""
@@ -310,8 +315,9 @@ def suggestions(asked: Asked) -> list[Suggestion]:
     def suggestion(text: str, cell: tuple[str, int, int], value: float) -> Suggestion:
         becomes = outcome(live, cell, value, watch)
         shown = round(becomes, 3) + 0.0  # not -0
-        told = worded(text, n=value, query=query, key=key, becomes=shown)
-        return Suggestion(told, cell, value, watch, becomes)
+        return Suggestion(
+            worded(text, n=value, query=query, key=key, becomes=shown), cell, value, watch, becomes
+        )
 
     order = ("head", "layer", "channel") if first.shares else ("channel", "head", "layer")
     edits = [(name, n) for n in (1, 2, 0, 0) for name in order if name in asked.rows]

@@ -447,8 +447,9 @@ def edited(book: Book) -> Expression:
 
 def watch(book: Book) -> digest.Watch:
     """The questions that Digest answers."""
-    line = SHEET, Rect(LINE[0], LINE[0] + 1, LINE[1], LINE[1] + 1)
-    return digest.Watch(n_edits(book), edited(book), line)
+    return digest.Watch(
+        n_edits(book), edited(book), (SHEET, Rect(LINE[0], LINE[0] + 1, LINE[1], LINE[1] + 1))
+    )
 
 
 def show(book: Book, sheet: Sheet, row: int, col: int) -> None:

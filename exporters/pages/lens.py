@@ -44,16 +44,23 @@ def add(book: ModelBook) -> None:
         sheet.link(TOP, LEFT + n, name, book.address(stage.area))
     chances = _summary(book, page)
     ranks = [worded("likeliest {n}", n=k + 1) for k in range(WORDS_SHOWN)]
-    labels = [text for rank in ranks for text in (rank, "probability")]
-    sheet.down(TOP + 3, LEFT - 1, labels, "row label")
+    sheet.down(
+        TOP + 3, LEFT - 1, [text for rank in ranks for text in (rank, "probability")], "row label"
+    )
     sheet.down(TOP, LEFT - 1, ("after", "probability of"), "row label")
     page.show("target", (TOP + 2, LEFT - 1), book.graph["look.target"][0, 0], "word")
     page.dress(chances, "scale")
-    series = [Series("target", sheet[TOP, LEFT:last], chances)]
-    title = "Probability of the target word after each stage"
-    kind = "line" if len(stages) > FEW_STAGES else "column"
-    at = (TOP + 4 + 2 * WORDS_SHOWN, LEFT - 1)
-    sheet.charts.append(Chart(*at, kind, title, series, CHART_SIZE, shares=True))
+    sheet.charts.append(
+        Chart(
+            TOP + 4 + 2 * WORDS_SHOWN,
+            LEFT - 1,
+            "line" if len(stages) > FEW_STAGES else "column",
+            "Probability of the target word after each stage",
+            [Series("target", sheet[TOP, LEFT:last], chances)],
+            size=CHART_SIZE,
+            shares=True,
+        )
+    )
 
 
 def stage_names(book: ModelBook) -> list[str]:
@@ -69,8 +76,9 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     at, numbers = (row + 1, LEFT - 1), range(block.shape[1])
     layout.labels(book, sheet, f"lens.{leaf}", at, block.axes[1], numbers, "row label")
     for n in range(n_stages):
-        place = Place(book.graph[f"lens.{n}.{leaf}"], LENS, row + 1, LEFT + n, True)
-        layout.settle(book, sheet, place)
+        layout.settle(
+            book, sheet, Place(book.graph[f"lens.{n}.{leaf}"], LENS, row + 1, LEFT + n, True)
+        )
     return row + block.shape[1] + 2
 
 

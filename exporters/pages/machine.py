@@ -435,8 +435,9 @@ def _looks(
     text = in_source if axis == SOURCE else "Attention of {token} in each head"
     page.show(_of("looks", axis), (top - 2, 0), sentence(text, token=looked_at(book)), "heading")
     sheet.heights[top - 1] = 52
-    name, at = _of("looks", axis), (top - 1, 1)
-    layout.labels(book, sheet, name, at, axis, range(n), "upright", across=True)
+    layout.labels(
+        book, sheet, _of("looks", axis), (top - 1, 1), axis, range(n), "upright", across=True
+    )
     told = page.table(_of("look_said", axis), (top, 2 + n), (len(heads), 1))
     for k, head in enumerate(heads):
         sheet.link(
@@ -481,7 +482,14 @@ def _words(book: ModelBook, sheet: Sheet, canvas: Canvas) -> None:
     if "probs" not in book.graph.blocks:
         return
     texts, live, built = ranking.ranked(book)
-    series = [Series("as built", texts, built), Series("live", texts, live)]
-    size = (CHART - 8, 420)
-    title = book.of_words("The next word", "The next letter")
-    sheet.charts.append(Chart(TOP, canvas.chart_col, "bar", title, series, size, shares=True))
+    sheet.charts.append(
+        Chart(
+            TOP,
+            canvas.chart_col,
+            "bar",
+            book.of_words("The next word", "The next letter"),
+            [Series("as built", texts, built), Series("live", texts, live)],
+            size=(CHART - 8, 420),
+            shares=True,
+        )
+    )

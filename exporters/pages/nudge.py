@@ -141,8 +141,9 @@ def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
     whole = sentence("One training step on ‘{text}’", text=text)
     begin = "One training step on the first {n} tokens of ‘{text}’"
     learning = IF(shortened(book), sentence(begin, n=len(book.passage.ids), text=text), whole)
-    title = answered(book, learning, worded("No training step"))
-    page.show("title", (page.cursor, 0), title, "heading")
+    page.show(
+        "title", (page.cursor, 0), answered(book, learning, worded("No training step")), "heading"
+    )
     top = page.cursor + 2
     _settle(book, sheet, RATE, top, 1)
     sheet.rules[top, 1] = between(-1000, 1000, "A number from -1000 to 1000.")

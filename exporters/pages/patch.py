@@ -109,8 +109,7 @@ def _sentences(book: ModelBook, page: Composer) -> None:
     differs = page.show("differs", (top + 2, LEFT), said, "label", (1, n))
     marked = sheet[top + 1, LEFT : LEFT + n]
     page.mark(marked, "differs", differs[0, 0].fixed_rows != "")
-    note = "empty cell: the prompt’s own word"
-    sheet.put(top + 1, LEFT + n + 1, note, "note")
+    sheet.put(top + 1, LEFT + n + 1, "empty cell: the prompt’s own word", "note")
     page.cursor = top + 3
 
 
@@ -216,9 +215,15 @@ class Grid:
         state = page.show("state", (top, exact), self._state(), "note")
         page.sheet.put(top, live, self._error(), "note")
         for left, name in ((LEFT, "take"), (exact, "exact"), (live, "live")):
-            at = top + 1, left
             layout.labels(
-                self.book, page.sheet, f"patch.{name}", at, "token", range(n), "label", across=True
+                self.book,
+                page.sheet,
+                f"patch.{name}",
+                (top + 1, left),
+                "token",
+                range(n),
+                "label",
+                across=True,
             )
         top += 2
         self._switches(top)
@@ -276,8 +281,9 @@ class Grid:
         """Add the receiver's rows that read the path."""
         page = self.page
         page.sheet.put(page.cursor, 0, "→ rows that read the path", "row label")
-        place = Place(self.book.graph[PATH_ROWS], SHEET, page.cursor, LEFT, turned=True)
-        self.book.lay(place, "switch")
+        self.book.lay(
+            Place(self.book.graph[PATH_ROWS], SHEET, page.cursor, LEFT, turned=True), "switch"
+        )
         area = page.sheet[page.cursor, LEFT : LEFT + len(self.book.passage.ids)]
         page.sheet.areas.append((area.rect, RULE))
         page.cursor += 1

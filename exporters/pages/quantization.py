@@ -186,8 +186,12 @@ def _parts(book: ModelBook, page: Composer, effects: Sequence[Rounded]) -> None:
         "label",
     )
     for left, what in ((LEADS, "lead"), (LOSSES, "loss")):
-        heads = (worded("{what}, {bits} bits", what=worded(what), bits=bits) for bits in WIDTHS)
-        sheet.across(page.cursor, left, heads, "head")
+        sheet.across(
+            page.cursor,
+            left,
+            (worded("{what}, {bits} bits", what=worded(what), bits=bits) for bits in WIDTHS),
+            "head",
+        )
     page.heads(*HEADS)
     top = page.cursor
     for row, (name, weights) in enumerate({ALL: [], **rounding.parts(graph)}.items(), top):
@@ -229,8 +233,13 @@ def _workings(book: ModelBook, page: Composer) -> None:
         page.sheet.put(page.cursor, col, leaf, "block")
         page.lay(book.graph[f"{LOSS}.{leaf}"], (page.cursor + 1, col), style)
     labels = Rect(page.cursor + 1, page.cursor + 1 + len(book.passage.ids), 0, 1)
-    at = labels.top, PART
     layout.labels(
-        book, page.sheet, "rounded", at, "token", range(labels.bottom - labels.top), "row label"
+        book,
+        page.sheet,
+        "rounded",
+        (labels.top, PART),
+        "token",
+        range(labels.bottom - labels.top),
+        "row label",
     )
     page.cursor = labels.bottom

@@ -124,8 +124,12 @@ def _settings(book: ModelBook, page: Composer) -> None:
     layout.labels(book, sheet, "steered", (top + 3, 1), "token", range(n), "label", across=True)
     says = _says(book, page, (top + 5, 1))
     sheet.hold(top + 6, 1, _as_built(book), "note")
-    lines = ("strength", "at token", "token", "added", "Play says now", "as built")
-    sheet.down(top + 1, 0, lines, "row label")
+    sheet.down(
+        top + 1,
+        0,
+        ("strength", "at token", "token", "added", "Play says now", "as built"),
+        "row label",
+    )
     first, second = found.lists
     note = worded(
         "strength of the direction: above 0 towards ‘{first}’, below 0 towards ‘{second}’",
@@ -231,8 +235,9 @@ def _sentences(book: ModelBook, page: Composer) -> None:
         site=found.site,
     )
     sheet.put(page.cursor - 1, FEATURES, text, "note")
-    heads = ("sentence", "list", "held out: 1", "along it", "right: 1")
-    page.heads_at((page.cursor, 0), *heads, style="label")
+    page.heads_at(
+        (page.cursor, 0), "sentence", "list", "held out: 1", "along it", "right: 1", style="label"
+    )
     top, width = page.cursor + 1, found.first.shape[1]
     row = top
     for name, sentences in found.lists.items():
@@ -241,8 +246,9 @@ def _sentences(book: ModelBook, page: Composer) -> None:
             sheet.put(row, LIST, name, "row label")
             row += 1
     sheet.runs.append(Run(sheet[top - 1, FEATURES : FEATURES + width].rect, "label number"))
-    rows = np.concatenate([found.first, found.second])
-    block = book.graph.input(f"{PREFIX}sentences", rows, ("", ""), "table")
+    block = book.graph.input(
+        f"{PREFIX}sentences", np.concatenate([found.first, found.second]), ("", ""), "table"
+    )
     page.lay(block, (top, FEATURES), "basis")
     page.cursor = row + 1
     below = _direction(book, page, block.area)
@@ -256,9 +262,12 @@ def _direction(book: ModelBook, page: Composer, rows: Area) -> int:
     n = len(contrast(book).first)
     at = page.cursor
     parts = (rows[:n, :], rows[n:, :])
-    name = f"{PREFIX}mean"
     mean = page.computed_at(
-        name, (at, FEATURES), (2, width), lambda i, j: AVERAGE(parts[i][:, j].as_range), "step"
+        f"{PREFIX}mean",
+        (at, FEATURES),
+        (2, width),
+        lambda i, j: AVERAGE(parts[i][:, j].as_range),
+        "step",
     )
     typed = page.typed_at(f"{PREFIX}typed", (at + 2, FEATURES), [[""] * width], "number typed")
 
@@ -396,8 +405,7 @@ def _words(book: ModelBook, page: Composer) -> Mapping[str, Area]:
     returns the columns."""
     g, sheet = book.graph, page.sheet
     page.heading("The direction as input of the readout, and its dot product with every word")
-    heads = ("word", "dot product", "rounded", "rank", "id")
-    page.heads_at((page.cursor, 0), *heads, style="label")
+    page.heads_at((page.cursor, 0), "word", "dot product", "rounded", "rank", "id", style="label")
     top, words = page.cursor + 1, g[f"{PREFIX}words"]
     n = words.shape[1]
     sheet.runs.append(Run(sheet[top : top + n, 0].rect, "row label", book.labels[words.axes[1]]))

@@ -74,8 +74,13 @@ def add(book: ModelBook) -> None:
     if "mean_ablation" in book.graph.blocks:
         known = "constants, measured on reference sentences or the prompt"
         measured = worded(known if book.plan.explains else "not measured, so type your own values")
-        text = worded("Average output of each part: {measured}", measured=measured)
-        row = _vectors(book, sheet, "average", text, row)
+        row = _vectors(
+            book,
+            sheet,
+            "average",
+            worded("Average output of each part: {measured}", measured=measured),
+            row,
+        )
         _vectors(book, sheet, "off", "Output that replaces a part that is off", row)
 
 
@@ -139,8 +144,12 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
     row_of = book.passage.n_prompt - 1
     target = int(book.value("target", 0, 0))
     word = book.labels[book.graph["logits"].axes[1]][target]
-    title = worded("How much the logit of ‘{word}’ falls when only this part is off", word=word)
-    sheet.put(GRID_ROW - 3, left, title, "heading")
+    sheet.put(
+        GRID_ROW - 3,
+        left,
+        worded("How much the logit of ‘{word}’ falls when only this part is off", word=word),
+        "heading",
+    )
     after = worded("computed after ‘{built_with}’", built_with=built_with(book.graph))
     sheet.put(GRID_ROW - 2, left + 1, after, "note")
     now = sentence("prompt {state}", state=book.named("prompt"))

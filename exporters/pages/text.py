@@ -56,8 +56,10 @@ def add(book: ModelBook) -> None:
     layout.labels(book, sheet, "text", (TOP, 0), "token", range(len(book.passage.ids)), "row label")
     for name, head in heads.items():
         sheet.put(TOP - 1, col[name], head, "label")
-        place = Place(book.graph[f"text.{name}"], SHEET, TOP, col[name], False, named=False)
-        book.lay(place, "text" if name == "line" or name in LOOKED_UP else "id")
+        book.lay(
+            Place(book.graph[f"text.{name}"], SHEET, TOP, col[name], False, named=False),
+            "text" if name == "line" or name in LOOKED_UP else "id",
+        )
     if "text.odd" in book.graph.blocks:
         left = len(heads) + 3
         sheet.put(TOP - 2, left, "pieces that are not text by themselves", "heading")

@@ -269,8 +269,10 @@ class Page:
             self.sheet.down(self.row, LABEL, numbers, "label number")
         if _texts_of(leaf) in self.blocks:
             self._texts(self.blocks[_texts_of(leaf)])
-        place = Place(block, self.sheet.name, self.row, LEFT, turned=False)
-        self.book.lay(place, STYLES.get(_plain(leaf), "id"))
+        self.book.lay(
+            Place(block, self.sheet.name, self.row, LEFT, turned=False),
+            STYLES.get(_plain(leaf), "id"),
+        )
         self.row += n_rows
 
     def _texts(self, block: Block) -> None:
@@ -285,8 +287,10 @@ class Page:
         for leaf, col in BESIDE.items():
             block = self.blocks[leaf]
             self.sheet.put(self.row, col, MEANINGS[leaf], "label")
-            place = Place(block, self.sheet.name, self.row + 1, col, turned=False)
-            self.book.lay(place, "text" if leaf == "told" else "rank")
+            self.book.lay(
+                Place(block, self.sheet.name, self.row + 1, col, turned=False),
+                "text" if leaf == "told" else "rank",
+            )
         self.row += 1
         top, n = self.row, symbols.shape[0] - 1
         column = self.sheet[self.book.places[f"{self.prefix}number"].top, LEFT].fixed_rows
@@ -320,8 +324,9 @@ class Page:
         """Add where each added token stands in the text."""
         self.tables.across(TOP - 1, self.right, TABLE_HEADS[leaf], "label")
         is_text = leaf in ("marked", "parted", "filled")
-        style = "text" if is_text else "id"
-        self.book.lay(Place(block, TABLES, TOP, self.right, turned=False), style)
+        self.book.lay(
+            Place(block, TABLES, TOP, self.right, turned=False), "text" if is_text else "id"
+        )
         self.tables.widths = dict(self.tables.widths) | {self.right: 14}
         self.right += 1 if is_text else 2
 

@@ -61,10 +61,18 @@ def add(book: ModelBook) -> None:
     _workings(book, page, _words(book, page))
     path = _path(book, page)
     _shares(book, page, path)
-    series = [Series("residual stream", path[:, 0], path[:, 1], stage_names(book))]
-    title = "The residual stream, stage by stage"
-    axes = ("along direction 1", "along direction 2")
-    sheet.charts.append(Chart(*CHART, "scatter", title, series, (520, 420), axes, True, "General"))
+    sheet.charts.append(
+        Chart(
+            *CHART,
+            "scatter",
+            "The residual stream, stage by stage",
+            [Series("residual stream", path[:, 0], path[:, 1], stage_names(book))],
+            size=(520, 420),
+            axes=("along direction 1", "along direction 2"),
+            joined=True,
+            number="General",
+        )
+    )
 
 
 def defaults(book: ModelBook) -> tuple[int, int]:

@@ -99,9 +99,17 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
     ws.dress(tables["change"].area, CHANGED)
     if not one:
         texts, live, built = ranked(book)
-        series = [Series("baseline", texts, built), Series("live", texts, live)]
-        title = book.of_words("The likeliest words", "The likeliest letters")
-        ws.chart(Chart(top, CHART_COL, "column", title, series, CHART_SIZE, shares=True))
+        ws.chart(
+            Chart(
+                top,
+                CHART_COL,
+                "column",
+                book.of_words("The likeliest words", "The likeliest letters"),
+                [Series("baseline", texts, built), Series("live", texts, live)],
+                size=CHART_SIZE,
+                shares=True,
+            )
+        )
 
 
 def _head(book: ModelBook, name: str) -> str:
@@ -126,8 +134,12 @@ def _here(book: ModelBook) -> Expression:
 def add_expected(book: ModelBook, ws: Composer, top: int) -> None:
     """Add the words that were likeliest at the chosen word's place, with their probabilities."""
     at = book.graph["position"][0, 0]
-    told = IF(at > 0, sentence("in place of ‘{word}’", word=_here(book)), "")
-    ws.show("expected", (top, PROMPT_COL - 1), answered(book, told), "row label")
+    ws.show(
+        "expected",
+        (top, PROMPT_COL - 1),
+        answered(book, IF(at > 0, sentence("in place of ‘{word}’", word=_here(book)), "")),
+        "row label",
+    )
     n = n_ranks(book)
     words = ws.table("expected.word", (top, PROMPT_COL), (1, n))
     shares = ws.table("expected.probability", (top + 1, PROMPT_COL), (1, n))

@@ -104,8 +104,12 @@ def add_source(book: ModelBook, ws: Composer, top: int) -> None:
 
 def _message(book: ModelBook, ws: Composer, row: int, prefix: str = "") -> None:
     """Add the line about the typed sentence."""
-    message = status.message(book.graph, prefix, book.plan.continues, token_text(book, 0))
-    said = ws.show(f"{prefix}message", (row, PROMPT_COL), message, "note")
+    said = ws.show(
+        f"{prefix}message",
+        (row, PROMPT_COL),
+        status.message(book.graph, prefix, book.plan.continues, token_text(book, 0)),
+        "note",
+    )
     ws.mark(said, "differs", status.is_silent(said))
 
 

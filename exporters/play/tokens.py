@@ -84,8 +84,9 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
             continue
         block, turned = book.graph[prefix + name], name != "n_prompt"
         typed = style == "id" and not block.computed
-        place = Place(block, PLAY, row, PROMPT_COL, turned, name in NAMED)
-        book.lay(place, "dial" if typed else style)
+        book.lay(
+            Place(block, PLAY, row, PROMPT_COL, turned, name in NAMED), "dial" if typed else style
+        )
     if lines == WORD_BY_WORD:
         _choices(book, ws, top)
     elif not book.live:

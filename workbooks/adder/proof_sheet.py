@@ -174,8 +174,12 @@ def ask(ws: Composer, g: Forward) -> Asked:
     """The three cells that choose the cases; the sum on Add gives the digits that are not
     typed."""
     typed = ws.typed_at(f"{PROOF}.typed", (ASKED_ROW, LEFT), [[PLACE], [""], [""]], "dial")
-    labels = ("digit of the sum", "digit written before it", "digit of the first number")
-    ws.sheet.down(ASKED_ROW, 0, labels, "row label")
+    ws.sheet.down(
+        ASKED_ROW,
+        0,
+        ("digit of the sum", "digit written before it", "digit of the first number"),
+        "row label",
+    )
     place = typed[0, 0]
 
     def known(i: int, _: int) -> Expression:
@@ -329,8 +333,13 @@ def grid(ws: Composer, g: Forward) -> None:
     )
     ws.sheet.down(row, 0, labels, "row label")
     for k, c in enumerate((2, 0, 1, 3)):
-        style = "digit carry" if c > 1 else "digit"
-        ws.show(f"before.{k}", (row + k, LEFT), digits(c), style, (1, PAIRS))
+        ws.show(
+            f"before.{k}",
+            (row + k, LEFT),
+            digits(c),
+            "digit carry" if c > 1 else "digit",
+            (1, PAIRS),
+        )
 
     def label(b: int, _: int) -> Expression:
         here = AND(own[0, ROW] > 0, own[0, B] == b)

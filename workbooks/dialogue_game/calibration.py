@@ -138,10 +138,17 @@ def _chart(book: ModelBook, page: Composer) -> None:
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
         series.append(Series(text, page.sheet[rows, col + 3], page.sheet[rows, col]))
-    title = "Probability of each word: grammar and model"
-    axes = ("the model says", "the grammar's share")
     page.sheet.charts.append(
-        Chart(CHART_ROW, 0, "scatter", title, series, (520, 380), axes, across="0%")
+        Chart(
+            CHART_ROW,
+            0,
+            "scatter",
+            "Probability of each word: grammar and model",
+            series,
+            size=(520, 380),
+            axes=("the model says", "the grammar's share"),
+            across="0%",
+        )
     )
 
 

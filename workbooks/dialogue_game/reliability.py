@@ -85,8 +85,9 @@ def _figures(page: Composer, found: list[dict[str, Any]], tables: list[Area]) ->
         )
         return sums[row] / SUM(counts)
 
-    shape = (3, len(found))
-    page.computed_at("reliability.figures", (TABLE_ROW + 1, 1), shape, figure, "live here")
+    page.computed_at(
+        "reliability.figures", (TABLE_ROW + 1, 1), (3, len(found)), figure, "live here"
+    )
     for col, one in enumerate(found, 1):
         page.sheet.put(TABLE_ROW + 4, col, one["loss"], "basis")
         page.sheet.put(TABLE_ROW + 5, col, one["temperature"], "basis")
@@ -103,8 +104,18 @@ def _chart(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> N
         Series(one["name"], cells[:, SAID], cells[:, RIGHT])
         for one, cells in zip(found, tables, strict=True)
     ]
-    axes = ("probability of the model's likeliest word", "how often the likeliest word comes")
-    title = "Calibration before and after a reward for being right"
     page.sheet.charts.append(
-        Chart(CHART_ROW, CHART_COL, "scatter", title, series, (560, 390), axes, across="0%")
+        Chart(
+            CHART_ROW,
+            CHART_COL,
+            "scatter",
+            "Calibration before and after a reward for being right",
+            series,
+            size=(560, 390),
+            axes=(
+                "probability of the model's likeliest word",
+                "how often the likeliest word comes",
+            ),
+            across="0%",
+        )
     )

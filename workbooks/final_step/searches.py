@@ -172,8 +172,9 @@ def _scored(page: Composer, stored: Area, asked: Area) -> tuple[Area, Area]:
     texts = page.computed_at(
         "search.text", (top, SCORE + 1), shape, lambda k, _: _joined(stored[k, :]), "text"
     )
-    labels = (worded("text {k}", k=k) for k in range(1, len(STORED) + 1))
-    page.sheet.down(top, 0, labels, "row label")
+    page.sheet.down(
+        top, 0, (worded("text {k}", k=k) for k in range(1, len(STORED) + 1)), "row label"
+    )
     return scores[:, 0], texts[:, 0]
 
 

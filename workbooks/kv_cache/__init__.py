@@ -145,15 +145,25 @@ def latents(ws: Composer, sizes: Area) -> None:
         "The model also keeps the rotary key, the part of the key that gives the position.",
     )
     ws.cursor += 1
-    values = [[n] for n in DEEPSEEK_V3.values()]
-    latent = ws.typed("latent", values, list(DEEPSEEK_V3), ["DeepSeek V3"], style="input setting")
+    latent = ws.typed(
+        "latent",
+        [[n] for n in DEEPSEEK_V3.values()],
+        list(DEEPSEEK_V3),
+        ["DeepSeek V3"],
+        style="input setting",
+    )
     L, h, d, c, r = (latent[k] for k in range(len(DEEPSEEK_V3)))
     T, n_bytes = sizes[TOKENS, 1], sizes[BYTES, 1]
     all_heads = 2 * L * T * h * d * n_bytes / GB
     small = L * T * (c + r) * n_bytes / GB
     formulas = (all_heads, small)
-    rows = ("GB of all heads' keys and values", "GB of latent and rotary key")
-    saved = ws.computed("saved", (2, 1), lambda i, _: formulas[i], rows, style="readout")
+    saved = ws.computed(
+        "saved",
+        (2, 1),
+        lambda i, _: formulas[i],
+        ("GB of all heads' keys and values", "GB of latent and rotary key"),
+        style="readout",
+    )
     ws.computed("factor", (1, 1), saved[0] / saved[1], ["times smaller"], tight=True)
     told = sentence(
         "DeepSeek V3 keeps {small} GB for {thousands} thousand tokens. All keys and values would "

@@ -113,8 +113,14 @@ def growth(ws: Composer, sizes: Area, top: int) -> None:
 
     ws.heading("GB of keys and values, by length of the context")
     contexts = ws.typed("contexts", CONTEXTS, cols=["tokens"], style="input setting", left=0)
-    shape = (len(CONTEXTS), len(MODELS))
-    grown = ws.computed("grown", shape, size_at, cols=MODELS, left=1, top=ws.rect(contexts).top - 1)
+    grown = ws.computed(
+        "grown",
+        (len(CONTEXTS), len(MODELS)),
+        size_at,
+        cols=MODELS,
+        left=1,
+        top=ws.rect(contexts).top - 1,
+    )
     series = [Series(MODELS[j], contexts, grown[:, j]) for j in (1, 2)]
     axes, size = ("tokens in the context", "GB"), (480, 290)
     title = "GB of keys and values"

@@ -34,8 +34,9 @@ def add(w: Workbook) -> None:
     )
     before = ws.typed("x", X, TOKENS, range(D), "x: the tokens' vectors   [5, d_model]")
     for name, values in WEIGHTS.items():
-        title = f"{name}   [d_model, d_head]"
-        before = ws.typed(name, values, (), DIMS, title, "weight", beside=before)
+        before = ws.typed(
+            name, values, (), DIMS, f"{name}   [d_model, d_head]", "weight", beside=before
+        )
     for step in range(len(STEPS)):
         one_step(ws, step)
     without_cache(ws)
@@ -58,9 +59,14 @@ def one_step(ws: Composer, step: int) -> None:
             kept = step and i < n - 1
             return ws[f"{name}_after_{step - 1}"][i, j] if kept else product(ws, f"W_{name}", i, j)
 
-        title = f"{name}   [{n}, d_head]"
         beside = ws.computed(
-            f"{name}_after_{step}", (n, D_HEAD), cell, TOKENS[:n], DIMS, title, beside=beside
+            f"{name}_after_{step}",
+            (n, D_HEAD),
+            cell,
+            TOKENS[:n],
+            DIMS,
+            f"{name}   [{n}, d_head]",
+            beside=beside,
         )
         ws.mark(beside[n - 1, :] if step else beside, "generated", ALWAYS)
     attend(ws, step)

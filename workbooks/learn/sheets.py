@@ -122,9 +122,13 @@ def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
         widths={0: 12, **dict.fromkeys(range(1, 9), 10), 9: 4, 10: 11, 11: 8},
     )
     top = ws.cursor
-    numbers = [*range(1, len(sentences) + 1)]
-    heads = [f"word {k}" for k in range(1, game.LENGTH + 1)]
-    typed = ws.typed("corpus", sentences, rows=numbers, cols=heads, style="token")
+    typed = ws.typed(
+        "corpus",
+        sentences,
+        rows=[*range(1, len(sentences) + 1)],
+        cols=[f"word {k}" for k in range(1, game.LENGTH + 1)],
+        style="token",
+    )
     columns = ws.columns(len(game.WORDS), top, left=10)
     words = columns.typed("words", "vocabulary", game.WORDS, "constant")
     columns.computed("counts", "times", lambda i: COUNTIF(typed.fixed, words[i]), "id")
@@ -213,8 +217,19 @@ def curve(ws: Composer) -> None:
             "the lowest possible loss", g["curve.least"][:, 0], g["curve.least"][:, 1], joined=True
         ),
     ]
-    axes = ("passes through the corpus", "nats per word")
-    ws.chart(Chart(6, 8, "scatter", "Loss", series, (520, 330), axes, joined=True, number="0.0"))
+    ws.chart(
+        Chart(
+            6,
+            8,
+            "scatter",
+            "Loss",
+            series,
+            size=(520, 330),
+            axes=("passes through the corpus", "nats per word"),
+            joined=True,
+            number="0.0",
+        )
+    )
 
 
 def track(p: Parts) -> None:
@@ -241,8 +256,9 @@ def columns(ws: Composer, heads: Mapping[str, str]) -> None:
         ws.lay(g[name], (top, col), "step")
         ws.sheet.put(top - 1, col, head, "label")
     n_rows = g[next(iter(heads))].shape[0]
-    numbers = [str(k) for k in range(1, n_rows + 1)]
-    ws.sheet.runs.append(Run(Rect(top, top + n_rows, 0, 1), "row label", numbers))
+    ws.sheet.runs.append(
+        Run(Rect(top, top + n_rows, 0, 1), "row label", [str(k) for k in range(1, n_rows + 1)])
+    )
 
 
 def step_sheets(p: Parts) -> None:

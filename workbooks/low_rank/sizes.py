@@ -59,8 +59,12 @@ def fill(ws: Composer) -> None:
     def ratio(i: int, j: int) -> Expression:
         return n_layers[j] * sums[i, j] / 1000000000 if i else parts[0, j] / sums[0, j]
 
-    labels = ["full / thin", "all layers, full, billions", "all layers, thin, billions"]
-    ws.computed("ratios", (3, width), ratio, labels)
+    ws.computed(
+        "ratios",
+        (3, width),
+        ratio,
+        ["full / thin", "all layers, full, billions", "all layers, thin, billions"],
+    )
     ws.computed(
         "W_E",
         (1, width),

@@ -73,8 +73,9 @@ def drawn(seed: int = SEED) -> Drawn:
     rng.shuffle([0] * N_SHUFFLED)
     found: Weights = {}
     for name, (rows, columns) in THEIRS.items():
-        numbers = [rng.gauss(0, DEVIATION) for _ in range(rows * columns)]
-        found[name] = np.reshape(numbers, (rows, columns))
+        found[name] = np.reshape(
+            [rng.gauss(0, DEVIATION) for _ in range(rows * columns)], (rows, columns)
+        )
     return Drawn(ours(found), [rng.random() for _ in range(N_NAMES * PLACES)])
 
 

@@ -292,8 +292,13 @@ def _names(ws: Composer, top: int) -> None:
         of_it = g["names"][k * half : (k + 1) * half, 0]
         block = g.table(f"listed.{k}", (half, 1), _copied(of_it))
         ws.lay(block, (top, 5 + 2 * k), "word")
-        numbers = [str(k * half + i + 1) for i in range(half)]
-        ws.sheet.runs.append(Run(Rect(top, top + half, 4 + 2 * k, 5 + 2 * k), "row label", numbers))
+        ws.sheet.runs.append(
+            Run(
+                Rect(top, top + half, 4 + 2 * k, 5 + 2 * k),
+                "row label",
+                [str(k * half + i + 1) for i in range(half)],
+            )
+        )
 
 
 def _expected(ws: Composer) -> None:
@@ -321,8 +326,8 @@ def curve(ws: Composer) -> None:
         "scatter",
         "Loss, mean of 20 steps",
         series,
-        (390, 300),
-        ("steps", "nats per letter"),
+        size=(390, 300),
+        axes=("steps", "nats per letter"),
         joined=True,
         number="General",
     )

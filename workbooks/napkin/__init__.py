@@ -58,9 +58,13 @@ def book() -> Book:
 def typed_sizes(ws: Composer) -> Rows:
     """The sizes of all models, a row each."""
     names = [field.name for field in fields(Sizes)]
-    values = [[getattr(SIZES[model], name) for model in MODELS] for name in names]
-    labels = [sizes.LABELS[name] for name in names]
-    table = ws.typed("sizes", values, labels, MODELS, style="input setting")
+    table = ws.typed(
+        "sizes",
+        [[getattr(SIZES[model], name) for model in MODELS] for name in names],
+        [sizes.LABELS[name] for name in names],
+        MODELS,
+        style="input setting",
+    )
     ws.text(
         "n_ctx of ViT: 14 · 14 patches and a class token. We assume that GPT-3 is built like GPT-2"
     )
@@ -102,8 +106,9 @@ def add(
 
 def promised(ws: Composer, name: str, table: Mapping[str, Count]) -> Area:
     """The place of a table of counts, a row each."""
-    labels = [count.label for count in table.values()]
-    return ws.promised(name, (len(table), len(MODELS)), labels, MODELS)
+    return ws.promised(
+        name, (len(table), len(MODELS)), [count.label for count in table.values()], MODELS
+    )
 
 
 def formulas(table: Mapping[str, Count], rows: Rows) -> Formula:
@@ -124,8 +129,16 @@ def rule_of_thumb(ws: Composer, rows: Rows) -> None:
         Series("of all weights", models, rows["r_total"]),
         Series("of attention and MLPs", models, rows["r_layers"]),
     ]
-    title = "The rule as a share of the exact count"
-    ws.chart(Chart(ws.cursor + 1, 0, "column", title, series, (1100, 240)))
+    ws.chart(
+        Chart(
+            ws.cursor + 1,
+            0,
+            "column",
+            "The rule as a share of the exact count",
+            series,
+            size=(1100, 240),
+        )
+    )
 
 
 LOOK = [

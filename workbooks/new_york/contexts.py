@@ -58,8 +58,9 @@ def _looks(book: ModelBook, page: Composer) -> None:
         lambda _, t: IF(expression(t) < n_prompt, Nth(words, g["tokens"][t, 0] + 1), ""),
         "word",
     )
-    heads = (said(f"blocks.0.attn.h{h}") for h in range(n_heads))
-    page.sheet.down(LOOKS_ROW + 1, 0, heads, "row label")
+    page.sheet.down(
+        LOOKS_ROW + 1, 0, (said(f"blocks.0.attn.h{h}") for h in range(n_heads)), "row label"
+    )
     page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), (n_heads, n), weight, "percent", "scale")
 
 

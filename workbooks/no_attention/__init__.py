@@ -95,9 +95,13 @@ def shared_weights(ws: Composer) -> tuple[list[Tables], Area]:
             top = ws.cursor
             for left, (name, matrix) in zip(LEFT, line, strict=False):
                 height, width = matrix.shape
-                title = f"{name}: {height} × {width}"
                 tables[name] = ws.typed(
-                    f"{name}_{n}", matrix, title=title, style="weight", left=left, top=top
+                    f"{name}_{n}",
+                    matrix,
+                    title=f"{name}: {height} × {width}",
+                    style="weight",
+                    left=left,
+                    top=top,
                 )
         found.append(tables)
     ws.heading("Unembedding")

@@ -104,9 +104,16 @@ def read_out(ws: Composer, streams: Streams, U: Area) -> None:
     probs = table("probs", "probabilities", lambda m, j: exps[m, j] / SUM(exps[m, :]))
     first_row = ws.rect(probs[0, :])
     words = ws.sheet[first_row.top - 1, first_row.left : first_row.right]
-    series = [Series(MODELS[m], words, probs[m, :]) for m in range(2)]
-    row = ws.rect(logits).top - 2
-    ws.chart(Chart(row, 12, "column", "Probabilities, next word", series, shares=True))
+    ws.chart(
+        Chart(
+            ws.rect(logits).top - 2,
+            12,
+            "column",
+            "Probabilities, next word",
+            [Series(MODELS[m], words, probs[m, :]) for m in range(2)],
+            shares=True,
+        )
+    )
 
 
 def never_the_same(ws: Composer) -> Area:

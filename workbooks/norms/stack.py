@@ -108,5 +108,14 @@ def chart(
     """The sizes of some streams, as lines over the layers."""
     top, bottom, left, _ = ws.rect(sizes)
     layers = ws.sheet[top:bottom, left - 1]
-    lines = [Series(KINDS[kind], layers, sizes[:, kind]) for kind in kinds]
-    ws.chart(Chart(*at, "line", title, lines, (350, 300), ("layers", "size"), number="0"))
+    ws.chart(
+        Chart(
+            *at,
+            "line",
+            title,
+            [Series(KINDS[kind], layers, sizes[:, kind]) for kind in kinds],
+            size=(350, 300),
+            axes=("layers", "size"),
+            number="0",
+        )
+    )

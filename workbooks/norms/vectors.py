@@ -139,5 +139,14 @@ def chart(ws: Composer, row: int, title: str, out: Area) -> None:
     """The results for the vector as typed and offset, as bars."""
     top, _, first, end = ws.rect(out)
     entries = ws.sheet[top - 1, first:end]
-    bars = [Series(STATES[i], entries, out[i, :]) for i in (0, 2)]
-    ws.chart(Chart(row, CHART_COL, "column", title, bars, (330, 240), number="0.0"))
+    ws.chart(
+        Chart(
+            row,
+            CHART_COL,
+            "column",
+            title,
+            [Series(STATES[i], entries, out[i, :]) for i in (0, 2)],
+            size=(330, 240),
+            number="0.0",
+        )
+    )

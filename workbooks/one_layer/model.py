@@ -237,7 +237,7 @@ def unembed(page: MatrixSheet) -> None:
             "column",
             "Probabilities after the last word",
             [series],
-            (560, 200),
+            size=(560, 200),
             shares=True,
         )
     )

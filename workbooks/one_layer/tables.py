@@ -191,8 +191,14 @@ def totals(ws: Composer, counts: Area) -> Area:
         column = counts[:, COUNT + j]
         return (SUM(column[: UNEMBEDDING + 1]), SUM(column), SUM(column) - column[UNEMBEDDING])[i]
 
-    labels = ["attention-only", "full", "full, with W_U = W_Eᵀ"]
-    return ws.computed("totals", (3, 2), cell, labels, style="thousands", left=LEFT + COUNT)
+    return ws.computed(
+        "totals",
+        (3, 2),
+        cell,
+        ["attention-only", "full", "full, with W_U = W_Eᵀ"],
+        style="thousands",
+        left=LEFT + COUNT,
+    )
 
 
 def compared(w: Workbook, ws: Composer, gpt2: Area, derived: Area, sums: Area) -> list[Comparison]:

@@ -60,6 +60,7 @@ def typed() -> dict[str, np.ndarray]:
         given[f"beta_{k}"] = np.zeros((D_MODEL, 1))
     given["b_1"] = -np.ones((D_MLP, 1))  # so that a cell opens only where both are there
     given["b_2"] = np.zeros((D_MODEL, 1))
-    said = [[float(words.get(feature, 0)) for feature in FEATURES] for words in SAYS.values()]
-    given["W_U"] = np.array(said)
+    given["W_U"] = np.array(
+        [[float(words.get(feature, 0)) for feature in FEATURES] for words in SAYS.values()]
+    )
     return given

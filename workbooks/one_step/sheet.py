@@ -58,9 +58,16 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> None:
     outcomes(ws, lanes, words, following)
     falls(ws)
     shares = [("before", lanes[MODEL]["p"]), ("after the step", lanes[AFTER]["p"])]
-    series = [Series(name, words, share) for name, share in shares]
-    title = 'Probabilities after "the cat sat"'
-    ws.chart(Chart(top - 3, LEFT[BACK], "column", title, series, CHART_SIZE))
+    ws.chart(
+        Chart(
+            top - 3,
+            LEFT[BACK],
+            "column",
+            'Probabilities after "the cat sat"',
+            [Series(name, words, share) for name, share in shares],
+            size=CHART_SIZE,
+        )
+    )
 
 
 def chosen(ws: Composer) -> tuple[Area, Area]:
@@ -124,8 +131,12 @@ def outcomes(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area
             return outcome[i, 1] - outcome[i, 0]
         return INDEX(lane[j]["p"], MATCH(following, words, 0)) if i else lane[j]["loss"]
 
-    rows = ("loss", sentence("share of {word}", word=following))
-    outcome = ws.promised("outcome", (2, 3), rows, ("before", "after", "change"))
+    outcome = ws.promised(
+        "outcome",
+        (2, 3),
+        ("loss", sentence("share of {word}", word=following)),
+        ("before", "after", "change"),
+    )
     ws.fill(outcome, found, "live here")
 
 
@@ -143,5 +154,6 @@ def falls(ws: Composer) -> None:
     ws.cursor -= 1
     both = (SUM(parts), -ws["outcome"][0, 2])
     found = ws.computed("falls", (2, 1), lambda n, _: both[n], left=3, style="total")
-    labels = ("predicted fall of the loss", "real fall of the loss")
-    ws.sheet.down(ws.rect(found).top, 2, labels, "row label")
+    ws.sheet.down(
+        ws.rect(found).top, 2, ("predicted fall of the loss", "real fall of the loss"), "row label"
+    )

@@ -58,9 +58,13 @@ def add(w: Workbook) -> None:
     def moved(i: int, j: int) -> Expression:
         return apart(minutes[i], minutes[0].fixed if j else minutes[i] + 1, periods)
 
-    heads = ["clock's step", "from the first"]
     distances = ws.computed(
-        "clock_distances", (N, 2), moved, cols=heads, style="readout", beside=hands
+        "clock_distances",
+        (N, 2),
+        moved,
+        cols=["clock's step", "from the first"],
+        style="readout",
+        beside=hands,
     )
     suggest(w, ws, distances)
 

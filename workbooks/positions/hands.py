@@ -75,5 +75,15 @@ def frequency_map(ws: Composer, frequencies: Area) -> None:
 
 def chart(ws: Composer, left: int, title: str, dims: tuple[int, ...]) -> None:
     """Some dimensions, as lines over the places."""
-    lines = [Series(DIMS[j], ws["places"], ws["encoding"][:, j]) for j in dims]
-    ws.chart(Chart(ws.cursor, left, "line", title, lines, (520, 300), ("place", ""), number="0.00"))
+    ws.chart(
+        Chart(
+            ws.cursor,
+            left,
+            "line",
+            title,
+            [Series(DIMS[j], ws["places"], ws["encoding"][:, j]) for j in dims],
+            size=(520, 300),
+            axes=("place", ""),
+            number="0.00",
+        )
+    )

@@ -115,8 +115,9 @@ def what_is_read(ws: Composer, g: Forward) -> None:
     top = ws.cursor
     ws.sheet.put(top, 0, "word that reads", "row label")
     ws.lay(g["reader"], (top, 1), "dial")
-    message = worded("Type a whole number from 1 to {most}.", most=N_WORDS)
-    ws.sheet.rules[top, 1] = between(1, N_WORDS, message, whole=True)
+    ws.sheet.rules[top, 1] = between(
+        1, N_WORDS, worded("Type a whole number from 1 to {most}.", most=N_WORDS), whole=True
+    )
     place = g["reader.used"][0, 0]
     said = sentence(
         "← the number of a word: {word}. Below, you see how much this word reads from each word.",
@@ -148,8 +149,12 @@ def kept_so_far(ws: Composer, g: Forward) -> None:
     """Add the numbers that each model keeps after each word."""
     top = ws.cursor
 
-    labels = (worded("numbers kept, {model}", model=name) for name in NAMES.values())
-    ws.sheet.down(top, 0, labels, "row label")
+    ws.sheet.down(
+        top,
+        0,
+        (worded("numbers kept, {model}", model=name) for name in NAMES.values()),
+        "row label",
+    )
     ws.show(
         "kept",
         (top, 1),
@@ -263,8 +268,9 @@ def one_channel(ws: Composer, g: Forward) -> None:
     ws.sheet.put(top + 1, 0, "channel", "row label")
     ws.lay(g["channel"], (top + 1, 1), "dial")
     most = MAMBA_SPEC.d_inner
-    message = worded("Type a whole number from 1 to {most}.", most=most)
-    ws.sheet.rules[top + 1, 1] = between(1, most, message, whole=True)
+    ws.sheet.rules[top + 1, 1] = between(
+        1, most, worded("Type a whole number from 1 to {most}.", most=most), whole=True
+    )
     said = sentence(
         "← channel of the Mamba, at word {n} (see Compare). Weights × inputs + D × own input: "
         "{read}. Output of the layer: {z}.",
@@ -303,16 +309,13 @@ def cost(w: Workbook) -> None:
     lengths = ws.typed(
         "lengths", [[n] for n in LENGTHS], cols=["words"], style="input setting", left=0
     )
-    shape = (len(LENGTHS), len(MODELS))
-
-    place = ws.rect(lengths).top - 1
     grown = ws.computed(
         "grown",
-        shape,
+        (len(LENGTHS), len(MODELS)),
         lambda i, j: numbers_kept(sizes, j, lengths[i, 0]),
         cols=MODELS,
         left=1,
-        top=place,
+        top=ws.rect(lengths).top - 1,
         style="thousands",
     )
     growth(ws, top, sizes, lengths, grown)
@@ -336,12 +339,17 @@ def growth(ws: Composer, top: int, sizes: Area, lengths: Area, grown: Area) -> N
             word=INT(stays / each) + 1,
         )
         ws.show(f"told.{row}", (top + row, 0), told, "text" if row else "heading")
-    series = [Series(MODELS[j], lengths, grown[:, j]) for j in (2, 3)]
-    at = ws.rect(lengths).top - 1
-    axes = ("words", "numbers kept")
     ws.chart(
         Chart(
-            at, 6, "scatter", "Numbers kept", series, (420, 290), axes, joined=True, number="0E+00"
+            ws.rect(lengths).top - 1,
+            6,
+            "scatter",
+            "Numbers kept",
+            [Series(MODELS[j], lengths, grown[:, j]) for j in (2, 3)],
+            size=(420, 290),
+            axes=("words", "numbers kept"),
+            joined=True,
+            number="0E+00",
         )
     )
 
@@ -388,8 +396,12 @@ def failures(w: Workbook) -> None:
         ws.sheet.put(ws.cursor, 0, "filler words", "row label")
         ws.sheet.across(ws.cursor, 1, SHOWN, "label number")
         for k, row in enumerate(counts, 1):
-            text = worded("{n} people", n=k) if k > 1 else worded("1 person")
-            ws.sheet.put(ws.cursor + k, 0, text, "row label")
+            ws.sheet.put(
+                ws.cursor + k,
+                0,
+                worded("{n} people", n=k) if k > 1 else worded("1 person"),
+                "row label",
+            )
             for j, n in enumerate(row, 1):
                 if n is None:
                     ws.sheet.put(ws.cursor + k, j, "–", "row label")

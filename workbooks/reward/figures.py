@@ -64,9 +64,19 @@ def _diagram(ws: Composer, row: int) -> None:
     for side in after.SIDES:
         bins = g[f"{side}.bins"]
         series.append(Series(side, bins[:, 0], bins[:, 1]))
-    axes = ("probability of the likeliest word", "how often it comes in random books")
-    title = "Calibration before and now"
-    ws.chart(Chart(row, 4, "scatter", title, series, (560, 390), axes, shares=True, across="0%"))
+    ws.chart(
+        Chart(
+            row,
+            4,
+            "scatter",
+            "Calibration before and now",
+            series,
+            size=(560, 390),
+            axes=("probability of the likeliest word", "how often it comes in random books"),
+            shares=True,
+            across="0%",
+        )
+    )
 
 
 def every_text(p: Parts) -> None:

@@ -192,8 +192,9 @@ def _texts(ws: Composer, top: int) -> None:
     for col, (name, head) in enumerate(heads.items(), 6):
         ws.sheet.put(top, col, head, "label")
         block, own = g[name], f"listed.{name.partition('.')[0]}"
-        formula = _texts_of(block) if name == "text" else _numbers_of(block)
-        shown = g.table(own, block.shape, formula)
+        shown = g.table(
+            own, block.shape, _texts_of(block) if name == "text" else _numbers_of(block)
+        )
         ws.lay(shown, (top + 1, col), "word" if name == "text" else "step green")
     ws.sheet.runs.append(Run(Rect(top + 1, top + 1 + TEXTS, 5, 6), "row label", NUMBERED))
     ws.dress(g["listed.reward"].area, "bar")
@@ -211,9 +212,19 @@ def curve(ws: Composer) -> None:
     """The chart of the reward, below the texts."""
     g, row = ws.book.graph, ws.book.places["listed.text"].top + TEXTS + 1
     series = [Series("mean reward", g["curve.x"].area, g["curve.y"].area, colour="#2E75B6")]
-    axes = ("steps", "mean reward")
-    title = "Reward, mean of 5 steps"
-    ws.chart(Chart(row, 5, "scatter", title, series, (460, 225), axes, joined=True, number="0.0"))
+    ws.chart(
+        Chart(
+            row,
+            5,
+            "scatter",
+            "Reward, mean of 5 steps",
+            series,
+            size=(460, 225),
+            axes=("steps", "mean reward"),
+            joined=True,
+            number="0.0",
+        )
+    )
 
 
 def places() -> list[str]:
@@ -260,9 +271,13 @@ def track(p: Parts) -> None:
     )
     ws.sheet.runs.append(Run(Rect(ws.cursor, ws.cursor + 1, 1, 57), "label", TOKENS))
     ws.lay(g["random"], (ws.cursor + 1, 1), "constant")
-    numbers = [str(k) for k in range(1, STEPS + 1)]
-    rows = Rect(ws.cursor + 1, ws.cursor + 1 + STEPS, 0, 1)
-    ws.sheet.runs.append(Run(rows, "row label", numbers))
+    ws.sheet.runs.append(
+        Run(
+            Rect(ws.cursor + 1, ws.cursor + 1 + STEPS, 0, 1),
+            "row label",
+            [str(k) for k in range(1, STEPS + 1)],
+        )
+    )
 
 
 def kept(p: Parts) -> None:

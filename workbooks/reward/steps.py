@@ -121,8 +121,9 @@ def loss(ws: Composer) -> None:
     })  # fmt: skip
     ws.cursor += 1
     for name, (_, meaning) in GRIDS.items():
-        style = "percent" if name in SHARES else "step"
-        area = grid(ws, g[f"grid.{name}"], (ws.cursor, 1), meaning, style)
+        area = grid(
+            ws, g[f"grid.{name}"], (ws.cursor, 1), meaning, "percent" if name in SHARES else "step"
+        )
         if name in SHARES:
             ws.dress(area, "scale")
         ws.cursor += TEXTS + 3

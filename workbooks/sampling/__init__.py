@@ -207,9 +207,17 @@ def draws(ws: Composer) -> None:
     columns.computed(
         "spreads", "spread", lambda i: SQRT(targets[i] * MAX(0, 1 - targets[i]) / SUM(counts.fixed))
     )
-    series = [Series("kept", names, targets), Series("drawn", names, drawn)]
-    title = "Each word's kept share and share of draws"
-    ws.chart(Chart(top - 1, 9, "column", title, series, (560, 300), shares=True))
+    ws.chart(
+        Chart(
+            top - 1,
+            9,
+            "column",
+            "Each word's kept share and share of draws",
+            [Series("kept", names, targets), Series("drawn", names, drawn)],
+            size=(560, 300),
+            shares=True,
+        )
+    )
     ws.sheet.print_area = Rect(0, top + n + 3, 0, 18)  # not a thousand rows
 
 
@@ -228,8 +236,17 @@ def ten_words(ws: Composer) -> None:
     logits = columns.typed("logits_10", "logit", TEN_LOGITS)
     exps = columns.computed("exps_10", "exp", lambda i: EXP(logits[i]))
     shares = columns.computed("shares_10", "share", lambda i: exps[i] / SUM(exps.fixed), "readout")
-    series = [Series("share", names, shares)]
-    ws.chart(Chart(6, 6, "column", "The shares of the ten words", series, (600, 320), shares=True))
+    ws.chart(
+        Chart(
+            6,
+            6,
+            "column",
+            "The shares of the ten words",
+            [Series("share", names, shares)],
+            size=(600, 320),
+            shares=True,
+        )
+    )
 
 
 def comparisons(

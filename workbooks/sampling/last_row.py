@@ -80,8 +80,13 @@ def choice(ws: Composer, row: Area) -> None:
 def sizes(ws: Composer) -> None:
     """Add the numbers in each table, of the dummy and of ChatGPT."""
     heads = ("T", "d", "V", "E: T · d", "W_U: d · V", "logits: T · V", "last row: V")
-    values = [[float(x) for x in each] for each in (DUMMY, CHATGPT)]
-    given = ws.typed("sizes", values, ("dummy", "ChatGPT"), heads[:3], style="input count")
+    given = ws.typed(
+        "sizes",
+        [[float(x) for x in each] for each in (DUMMY, CHATGPT)],
+        ("dummy", "ChatGPT"),
+        heads[:3],
+        style="input count",
+    )
 
     def counted(i: int, j: int) -> Expression:
         t, d, v = (given[i, k] for k in range(3))

@@ -74,8 +74,9 @@ def vectors(book: ModelBook) -> None:
 
     top = VECTORS_ROW + MIDDLE_ROWS
     page.typed_at("models.wide", (top, 2), own.tolist(), "weight blue")
-    shape = (N_WORDS, book.model.spec.d_model)
-    page.computed_at("models.narrow", (top, left), shape, entry, "step green")
+    page.computed_at(
+        "models.narrow", (top, left), (N_WORDS, book.model.spec.d_model), entry, "step green"
+    )
     for k, word in enumerate(semantics.CONTENT):
         page.sheet.put(top + k, 1, word, "row label")
         page.sheet.put(top + k, left - 1, word, "row label")
@@ -127,8 +128,9 @@ def _points(
         return product_sum(table[k, :], basis[c, :].fixed) - middle
 
     page.sheet.put(POINTS_ROW - 1, col, cloud.name, "label")
-    name = f"models.point_{cloud.name}"
-    return page.computed_at(name, (POINTS_ROW, col), (N_WORDS, 2), along, "step")
+    return page.computed_at(
+        f"models.point_{cloud.name}", (POINTS_ROW, col), (N_WORDS, 2), along, "step"
+    )
 
 
 def _share(table: Block, mean: Area, points: Area) -> Expression:
@@ -150,9 +152,18 @@ def _chart(book: ModelBook, page: Composer, cloud: Cloud, points: Area, n: int) 
         page.sheet.put(POINTS_ROW + k, col, word if side else " ", "word")
         x, y, name = points[k, 0], points[k, 1], page.sheet[POINTS_ROW + k, col]
         series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
-    axes = ("component 1", "component 2")
-    at = (CHART_ROW, CHART_COLS[n])
-    page.sheet.charts.append(Chart(*at, "scatter", cloud.title, series, SIZE, axes, number="0.0"))
+    page.sheet.charts.append(
+        Chart(
+            CHART_ROW,
+            CHART_COLS[n],
+            "scatter",
+            cloud.title,
+            series,
+            size=SIZE,
+            axes=("component 1", "component 2"),
+            number="0.0",
+        )
+    )
 
 
 def _suggestions() -> list[Suggestion]:

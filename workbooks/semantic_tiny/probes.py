@@ -85,8 +85,9 @@ def _dial(book: ModelBook, page: Composer) -> None:
     """Add the setting: how many components a probe may use."""
     page.sheet.put(ASKED_ROW, 0, "components", "row label")
     page.typed_at("probes.components", (ASKED_ROW, 1), [[BUILT]], "dial")
-    message = f"Type a whole number from 1 to {N_PARTS}."
-    page.sheet.rules[ASKED_ROW, 1] = between(1, N_PARTS, message, whole=True)
+    page.sheet.rules[ASKED_ROW, 1] = between(
+        1, N_PARTS, f"Type a whole number from 1 to {N_PARTS}.", whole=True
+    )
     text = (
         f"number of principal components that a probe may use (1 to {N_PARTS}), starting with "
         "the largest variance"
@@ -235,8 +236,9 @@ def _charts(page: Composer, probed: Sequence[str]) -> None:
             Series(name, page.sheet[rows, 0], page.sheet[rows, 1 + way * len(probed) + n])
             for n, name in enumerate(probed)
         ]
-        at = (CHART_ROW, CHART_COLS[way])
-        page.sheet.charts.append(Chart(*at, "column", f"R², {text}", series, SIZE, number="0.0"))
+        page.sheet.charts.append(
+            Chart(CHART_ROW, CHART_COLS[way], "column", f"R², {text}", series, SIZE, number="0.0")
+        )
 
 
 def _suggestions() -> list[Suggestion]:

@@ -93,8 +93,7 @@ def _target(book: ModelBook, page: Composer, asked: Asked, k: int) -> None:
     page.sheet.put(at[0], 0, asked.title if k else "a − b + c", "row label")
     if k == 1:
         page.sheet.put(WORK - 1, 0, "a − b + c of the learned vectors", "heading")
-    name, shape = f"study.target_{asked.name}", (1, vectors.shape[1])
-    page.computed_at(name, at, shape, entry, "step")
+    page.computed_at(f"study.target_{asked.name}", at, (1, vectors.shape[1]), entry, "step")
 
 
 def _cosines(book: ModelBook, page: Composer, asked: Asked, col: int) -> None:
@@ -110,8 +109,7 @@ def _cosines(book: ModelBook, page: Composer, asked: Asked, col: int) -> None:
 
     page.sheet.put(TOP - 2, col, asked.title, "label")
     page.sheet.put(TOP - 1, col, "cosine", "label")
-    name = f"study.cosine_{asked.name}"
-    page.computed_at(name, (TOP, col), (N_WORDS, 1), cosine, "live")
+    page.computed_at(f"study.cosine_{asked.name}", (TOP, col), (N_WORDS, 1), cosine, "live")
 
 
 def _nearest(book: ModelBook, page: Composer, asked: Asked, col: int, left: int) -> None:

@@ -85,8 +85,12 @@ def _words(book: ModelBook, page: Composer) -> Area:
     heads = ("word", "used as", "meaning", "role", "nearest", "cosine", "meaning?", "role?", "row")
     page.heads_at((top - 1, 0), *heads, style="label")
     roles = [(word, grammar.PLAYED[word]) for word in MOVED]
-    lines = [[word, role, grammar.GROUP[word], grammar.GROUP[role]] for word, role in roles]
-    own = page.typed_at("exchanged.word", (top, 0), lines, "symbol typed")
+    own = page.typed_at(
+        "exchanged.word",
+        (top, 0),
+        [[word, role, grammar.GROUP[word], grammar.GROUP[role]] for word, role in roles],
+        "symbol typed",
+    )
 
     def cosine(i: int, j: int) -> Expression:
         along = product_sum(vectors[IDS[i], :], vectors[j, :])
@@ -151,8 +155,9 @@ def _asked(book: ModelBook, page: Composer) -> None:
     """Add a word to choose, and its nearest words in both models."""
     row, col, kind = COUNTS_ROW, ASKED_COL, book.graph["exchanged.kind"].area
     page.sheet.put(row - 2, col - 1, "A word that you choose, and its nearest words", "heading")
-    heads = ("first model", "cosine", "second", "used as", "cosine")
-    page.heads_at((row - 1, col), *heads, style="label")
+    page.heads_at(
+        (row - 1, col), "first model", "cosine", "second", "used as", "cosine", style="label"
+    )
     asked = page.typed_at("exchanged.asked", (row, col - 1), [["dog"]], "token")
     page.sheet.lists[row, col - 1] = page.sheet[WORDS_ROW : WORDS_ROW + N, KINDS_COL].fixed
     found = IFERROR(MATCH(asked, kind[:, 0], 0), 1)
@@ -194,8 +199,9 @@ def _asked_cosines(book: ModelBook, page: Composer, place: Area) -> Area:
         along = product_sum(vectors[k, :], own.fixed) * inverse[k, 0]
         return IF(place.fixed == k + 1, "", along * Nth(inverse.fixed, place.fixed))
 
-    at = (WORDS_ROW, VECTORS_COL + d + 1)
-    return page.computed_at("exchanged.asked_cosine", at, (N, 2), cosine, "step")
+    return page.computed_at(
+        "exchanged.asked_cosine", (WORDS_ROW, VECTORS_COL + d + 1), (N, 2), cosine, "step"
+    )
 
 
 def _suggestions() -> list[Suggestion]:

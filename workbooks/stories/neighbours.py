@@ -105,8 +105,7 @@ def _words(book: ModelBook, page: Composer, cosines: Area) -> Area:
         alike = EXACT(Nth(kind[:, c].fixed, place[k, 0]), kind[k, c]) + 0
         return IF(EXACT(kind[k, c], NO_ROLE), "", alike) if c else alike
 
-    at, shape = (top, SAME_GROUP), (N, 2)
-    return page.computed_at("near.same", at, shape, same, "symbol")
+    return page.computed_at("near.same", (top, SAME_GROUP), (N, 2), same, "symbol")
 
 
 def _groups(page: Composer, cosines: Area, same: Area) -> None:

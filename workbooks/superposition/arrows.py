@@ -51,6 +51,15 @@ def draw(
         heads, left = ["number 1", "number 2"], 1 + 3 * k
         line = ws.computed(name, shape, cell, cols=heads, left=left, top=top)
         lines.append(Series("", line[:, 0], line[:, 1], joined=True))
-    series = [*lines, *(point for arrows in several for point in arrows.points)]
-    axes = ("number 1", "number 2")
-    ws.chart(Chart(*at, "scatter", title, series, size, axes, number="0.0", reach=reach))
+    ws.chart(
+        Chart(
+            *at,
+            "scatter",
+            title,
+            [*lines, *(point for arrows in several for point in arrows.points)],
+            size=size,
+            axes=("number 1", "number 2"),
+            number="0.0",
+            reach=reach,
+        )
+    )

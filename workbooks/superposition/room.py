@@ -176,9 +176,20 @@ def spread(ws: Composer) -> None:
     )
     place = ws.rect(shares)
     heads = [ws.sheet[place.top - 1, place.left + k] for k in range(len(SAMPLED))]
-    lines = [Series(head, limits, shares[:, k]) for k, head in enumerate(heads)]
-    title, axes = "Pairs with a cosine below x, by dimensions", ("x", "pairs")
-    ws.chart(Chart(6, 6, "scatter", title, lines, (430, 360), axes, True, "0.0", True))
+    ws.chart(
+        Chart(
+            6,
+            6,
+            "scatter",
+            "Pairs with a cosine below x, by dimensions",
+            [Series(head, limits, shares[:, k]) for k, head in enumerate(heads)],
+            size=(430, 360),
+            axes=("x", "pairs"),
+            joined=True,
+            number="0.0",
+            shares=True,
+        )
+    )
 
 
 def large(ws: Composer) -> None:

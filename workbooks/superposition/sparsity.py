@@ -182,9 +182,20 @@ def results(ws: Composer) -> None:
         left=left + 1,
         top=top,
     )
-    lines = [Series(KINDS[k], odds, curves[:, k]) for k in range(N_KINDS)]
-    title, axes = "The best model depends on how rare features are", ("probability", "loss")
-    ws.chart(Chart(CURVES + 1, 0, "scatter", title, lines, (860, 320), axes, True, "0.0", True))
+    ws.chart(
+        Chart(
+            CURVES + 1,
+            0,
+            "scatter",
+            "The best model depends on how rare features are",
+            [Series(KINDS[k], odds, curves[:, k]) for k in range(N_KINDS)],
+            size=(860, 320),
+            axes=("probability", "loss"),
+            joined=True,
+            number="0.0",
+            shares=True,
+        )
+    )
     ws.cursor = below
 
 

@@ -97,8 +97,13 @@ def toy_models(ws: Composer, learned: Learned) -> Shelf:
         lambda i, j: odds[i % n] if j else decays[i // n],
         cols=["importance", "probability"],
     )
-    heads = [f"{name} {what}" for name in NAMES for what in ("1", "2", "b")]
-    table = ws.typed("toys", rows, cols=heads, style="weight", beside=settings)
+    table = ws.typed(
+        "toys",
+        rows,
+        cols=[f"{name} {what}" for name in NAMES for what in ("1", "2", "b")],
+        style="weight",
+        beside=settings,
+    )
     return Shelf((decays, odds), table)
 
 

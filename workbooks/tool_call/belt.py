@@ -105,8 +105,10 @@ def _belt(book: ModelBook, page: Composer) -> None:
     page.computed_at("belt.share", (TOP, SHARE), one, share, "percent")
     page.computed_at("belt.sum", (TOP, SUM_COL), one, asked, "label")
     page.computed_at("belt.answer", (TOP, ANSWER), one, answer, "label")
-    rows = page.sheet[TOP : TOP + n, WORD : WRITER + 1]
-    page.dress(rows, When("differs", page.sheet[TOP, WRITER].fixed_cols == worded(TOOL)))
+    page.dress(
+        page.sheet[TOP : TOP + n, WORD : WRITER + 1],
+        When("differs", page.sheet[TOP, WRITER].fixed_cols == worded(TOOL)),
+    )
 
 
 def _table(book: ModelBook, page: Composer) -> None:
