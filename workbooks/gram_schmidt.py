@@ -55,8 +55,9 @@ def two_axes(ws: Composer) -> None:
         style="equation",
     )
     v1 = combination(ws, "v1", ("king", "queen"))
-    n1 = ws.computed("length_1", (1, 1), length(v1), ["|v1|"], beside=v1)
-    e1 = unit(ws, "axis_1", "e1", v1, n1)
+    e1 = unit(
+        ws, "axis_1", "e1", v1, ws.computed("length_1", (1, 1), length(v1), ["|v1|"], beside=v1)
+    )
 
     ws.heading(
         "Second axis: another difference, minus its part along the first axis",
@@ -69,8 +70,13 @@ def two_axes(ws: Composer) -> None:
         "part_on_1", ONE_ROW, lambda _, j: along * e1[j], ["(v2·e1) e1"], DIMS, beside=along
     )
     rest = ws.computed("rest", ONE_ROW, lambda _, j: v2[j] - part[j], ["rest"], DIMS)
-    n2 = ws.computed("length_2", (1, 1), length(rest), ["|rest|"], beside=rest)
-    unit(ws, "axis_2", "e2", rest, n2)
+    unit(
+        ws,
+        "axis_2",
+        "e2",
+        rest,
+        ws.computed("length_2", (1, 1), length(rest), ["|rest|"], beside=rest),
+    )
 
 
 def unit(ws: Composer, name: str, label: str, v: Area, n: Area) -> Area:
@@ -119,8 +125,13 @@ def of_analogy(ws: Composer) -> None:
         style="readout",
         beside=sizes,
     )
-    word = INDEX(ws["words"].fixed, MATCH(MAX(cosines.fixed), cosines.fixed, 0), 1)
-    ws.computed("nearest", (1, 1), word, ["nearest"], style="readout")
+    ws.computed(
+        "nearest",
+        (1, 1),
+        INDEX(ws["words"].fixed, MATCH(MAX(cosines.fixed), cosines.fixed, 0), 1),
+        ["nearest"],
+        style="readout",
+    )
 
 
 def combination(ws: Composer, name: str, words: tuple[str, ...]) -> Area:

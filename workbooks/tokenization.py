@@ -128,9 +128,14 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
         ("left", "right", "becomes"),
         style="label",
     )
-    stood = np.array([m.of_words for m in merges], dtype=float)
-    heads = [f"in {word}" for word in CORPUS]
-    inside = ws.typed("stood", stood, cols=heads, style="count", left=5, top=top)
+    inside = ws.typed(
+        "stood",
+        np.array([m.of_words for m in merges], dtype=float),
+        cols=[f"in {word}" for word in CORPUS],
+        style="count",
+        left=5,
+        top=top,
+    )
 
     ws.computed(
         "stood_in_all",

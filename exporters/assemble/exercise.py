@@ -272,8 +272,7 @@ def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Leve
         told.append(tables["check"].put(k, 0, _told(checked, rows), "wrapped"))
         sheet.merged.append(sheet[row : row + EACH - 1, 5].rect)
         tables["right"].put(k, 0, MIN(checked.good[rows[0] : rows[-1] + 1, 0]), "hidden")
-        hints = _hints(book, exercise, dial, checked.right[rows[0]])
-        tables["hints"].put(k + 2, 0, hints, "note")
+        tables["hints"].put(k + 2, 0, _hints(book, exercise, dial, checked.right[rows[0]]), "note")
     score = sentence(
         "Score: {right} of {all}",
         right=SUM(tables["right"].area),

@@ -153,8 +153,17 @@ class MatrixSheet:
         """A typed matrix, below the last one or to the right of another."""
         values = self._given[name]
         usual, cols = self._labels(name, values.shape)
-        title, place = _title(name, values.shape), beside.area if beside else None
-        return Cells(self.ws.typed(name, values, rows or usual, cols, title, style, place))
+        return Cells(
+            self.ws.typed(
+                name,
+                values,
+                rows or usual,
+                cols,
+                _title(name, values.shape),
+                style,
+                beside.area if beside else None,
+            )
+        )
 
     def computed(
         self,

@@ -86,8 +86,12 @@ def _likeliest(book: ModelBook, sheet: Sheet, row: int, story: Story) -> int:
     before = ws.table("before", (row + 1, 1), (len(shown), 1))
     words = ws.table("likeliest", (row + 1, 2), (len(shown), 1))
     for k, (at, n) in enumerate(shown.items()):
-        word = entry(book.shown["play.word"].block.area, 1, at)
-        before.put(k, 0, sentence("after ‘{word}’", word=word), "stop text")
+        before.put(
+            k,
+            0,
+            sentence("after ‘{word}’", word=entry(book.shown["play.word"].block.area, 1, at)),
+            "stop text",
+        )
         words.put(k, 0, ranking.likeliest(book, at, n), "wrapped")
     return row + len(shown) + 2
 

@@ -255,8 +255,11 @@ def _temperature(book: ModelBook) -> Stop:
             "again for the next token."
         )
         told = told & " " & sentence(more)
-    sheet = "Sampling" if "Sampling" in book.sheets else PLAY
-    return Stop("probability and temperature", _start_of(sheet), told)
+    return Stop(
+        "probability and temperature",
+        _start_of("Sampling" if "Sampling" in book.sheets else PLAY),
+        told,
+    )
 
 
 def _vector(book: ModelBook) -> Stop:

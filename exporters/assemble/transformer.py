@@ -187,8 +187,12 @@ def _views(graph: Graph, model: Model, passage: Passage, plan: Plan) -> lens.Vie
     last = passage.n_prompt - 1
     logits = graph.values["logits"][last]
     if plan.ranks_every_token and graph["logits"].axes[1] == "vocab":
-        penalty, so_far = passage.sampling.repetition_penalty, passage.ids[: last + 1]
-        logits = choosing.penalized(logits, penalty, so_far, prompt.never(model))
+        logits = choosing.penalized(
+            logits,
+            passage.sampling.repetition_penalty,
+            passage.ids[: last + 1],
+            prompt.never(model),
+        )
     likeliest = ranked(logits, 2)
     return lens.add_lens(graph, last, likeliest[0], likeliest[-1])
 

@@ -230,8 +230,11 @@ class Composer:
 
     def typed_at(self, name: str, at: Span, values: Any, style: str) -> Area:
         """A table of numbers and texts [rows, columns] to be typed over, beside a model."""
-        block = self.book.graph.input(name, np.array(values, dtype=object), ("", ""), "table")
-        return self.lay(block, at, style)
+        return self.lay(
+            self.book.graph.input(name, np.array(values, dtype=object), ("", ""), "table"),
+            at,
+            style,
+        )
 
     def computed_at(
         self,
@@ -347,9 +350,13 @@ class Columns:
 
     def typed(self, name: str, head: str, values: Iterable[Any], style: str = "input") -> Area:
         """The next column, of numbers or texts to be typed over."""
-        column = [[value] for value in values]
         return self.ws.typed(
-            name, column, cols=[head], style=style, left=self._next(), top=self.top
+            name,
+            [[value] for value in values],
+            cols=[head],
+            style=style,
+            left=self._next(),
+            top=self.top,
         )
 
     def computed(
@@ -357,9 +364,14 @@ class Columns:
     ) -> Area:
         """The next column, of formulas: `formula(i)` is the expression of row i."""
 
-        shape, left = (self.n, 1), self._next()
         return self.ws.computed(
-            name, shape, lambda i, _: formula(i), cols=[head], style=style, left=left, top=self.top
+            name,
+            (self.n, 1),
+            lambda i, _: formula(i),
+            cols=[head],
+            style=style,
+            left=self._next(),
+            top=self.top,
         )
 
     def _next(self) -> int:

@@ -173,8 +173,9 @@ def fill(book: Book, ledger: Watch | None = None, rests: Expression | None = Non
 def _check(page: Composer, found: Sequence[Range], edits: Area, below: int) -> None:
     """Add the formula that was typed over, and the functions that the program does not compute."""
     sheet, lines = page.sheet, slice(TOP, TOP + len(found))
-    at, used = (below, 4), probes.used(page.book)
-    uncounted, n_uncomputed, uncomputed = probes.add(page, edits, at, used)
+    uncounted, n_uncomputed, uncomputed = probes.add(
+        page, edits, (below, 4), probes.used(page.book)
+    )
     sheet.down(TOP, BEGINS, typed_over.begins(found), "count")
     numbered = sheet[_run(sheet, DOWN)], sheet[_run(sheet, COPIES)]
     index = typed_over.add(page, found, (below, 0), numbered)

@@ -282,8 +282,13 @@ def _by_cells(
     cells = page.show("typed_over.cells", at, of_part, "count", (len(parts), 1), array=True)
     page.sheet.down(top, left + 1, [float(1 << k) for k in range(EACH)], "count")
     missing, powers = cells.as_range, page.sheet[top : top + EACH, left + 1]
-    first = IFERROR(MATCH(1, (missing > 0) * 1, 0), 0)
-    part = page.show("typed_over.part", (top - 1, left), first, "count", array=True)
+    part = page.show(
+        "typed_over.part",
+        (top - 1, left),
+        IFERROR(MATCH(1, (missing > 0) * 1, 0), 0),
+        "count",
+        array=True,
+    )
     return IF(part == 0, -1, EACH * part - MATCH(INDEX(missing, part, 1), powers, 1))
 
 

@@ -248,8 +248,9 @@ def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
         one = BlockCell(found.book, block, i, j, not typed[i, j], value, formula)
         if not one.same:
             changed.append(one)
-    there = {place.cell(one.i, one.j): one.was for one in changed}
-    moved.check(place.sheet, there, written, _alike)
+    moved.check(
+        place.sheet, {place.cell(one.i, one.j): one.was for one in changed}, written, _alike
+    )
     for one in changed:
         note(found, one)
 

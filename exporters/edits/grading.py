@@ -110,8 +110,9 @@ class Marking:
         read = self.calculator.read(formulas, names)
         found = [self.calculator.values(which, read, numbers) for which in (0, 1)]
         computed = [[f.get(k) for f in found] for k in range(len(cells))]
-        marks = [self._mark(k, cell, computed[k], path) for k, cell in enumerate(cells)]
-        return self._after(marks, read)
+        return self._after(
+            [self._mark(k, cell, computed[k], path) for k, cell in enumerate(cells)], read
+        )
 
     def _after(
         self, marks: Sequence[Marked], read: Mapping[int, TypedFormula | RefusedError]
@@ -284,8 +285,9 @@ class Calculator:
         elif isinstance(value, bool) or not isinstance(value, int | float):
             self._type(at, "" if value is None else f"'{value}")
         else:
-            sheet, row, col = self.sheets[at[0]], at[1] + 1, at[2] + 1
-            self.model.update_cell_with_number(sheet, row, col, float(value))
+            self.model.update_cell_with_number(
+                self.sheets[at[0]], at[1] + 1, at[2] + 1, float(value)
+            )
 
     def _type(self, at: tuple[str, int, int], text: str) -> None:
         self.model.set_user_input(self.sheets[at[0]], at[1] + 1, at[2] + 1, text)

@@ -101,8 +101,9 @@ class Sheet(Shown):
     def formulas(self) -> dict[Span, str]:
         """The formulas, without their equals signs."""
         which = np.flatnonzero(self.arrays.formulas)
-        spelt = self.arrays.spelt(which, braces=False)
-        return dict(zip(self.arrays.places(which), spelt, strict=True))
+        return dict(
+            zip(self.arrays.places(which), self.arrays.spelt(which, braces=False), strict=True)
+        )
 
     def _of(self, which: scanning.Positions) -> dict[Span, Value]:
         return dict(zip(self.arrays.places(which), self.arrays.valued(which), strict=True))

@@ -99,8 +99,12 @@ class Choice:
         """Add the cells to type in, each with its list."""
         layers = [*dict.fromkeys(step.layer for step in self.heads)]
         self.layers, self.per_layer = layers, len(self.heads) // len(layers)
-        typed = [[begin.layer], [begin.number], [self.book.passage.n_prompt - 1]]
-        cells = self.page.typed_at(CHOICES, (TOP, OWN), typed, "dial")
+        cells = self.page.typed_at(
+            CHOICES,
+            (TOP, OWN),
+            [[begin.layer], [begin.number], [self.book.passage.n_prompt - 1]],
+            "dial",
+        )
         self.layer, self.head, self.word = (cell.fixed for cell in cells.cells)
         if len(layers) < self.book.model.spec.n_layers:
             text = worded(
@@ -156,8 +160,9 @@ class Choice:
         def said(k: int, _: int) -> Expression:
             text, which = lines[k]
             typed = IFERROR(self.book.graph[CHOICES][k, 0] & "", "–")
-            wrong = sentence(text, typed=typed, which=expression(which))
-            return IF(self.valid[k, 0] > 0, good[k], wrong)
+            return IF(
+                self.valid[k, 0] > 0, good[k], sentence(text, typed=typed, which=expression(which))
+            )
 
         self.page.show("said", (TOP, WORDS), said, "text", (3, 1))
 
@@ -171,15 +176,23 @@ class Choice:
         )
         sees = [step.product.mask.window or self.n_tokens for step in self.heads]
         each = [expression(n) for n in sees]
-        window = each[0] if len({*sees}) == 1 else one_of(each, self.place)
-        self.window = page.show("window", (row, OWN), self.if_chosen(window), "id")
+        self.window = page.show(
+            "window",
+            (row, OWN),
+            self.if_chosen(each[0] if len({*sees}) == 1 else one_of(each, self.place)),
+            "id",
+        )
         if not self.all_fit:
             self._rank()
         row, shape = self.workings.rows(1, "places of the shown words, from 0"), (1, self.n_words)
         self.at = page.show("places", (row, WORDS), self._nth, "id", shape).cells
         page.sheet.heights[HEADS - 1] = GAP
-        own = self.if_chosen(sentence("query of ‘{word}’", word=self.own_text))
-        page.show("looks", (HEADS, OWN), own, "word fitted")
+        page.show(
+            "looks",
+            (HEADS, OWN),
+            self.if_chosen(sentence("query of ‘{word}’", word=self.own_text)),
+            "word fitted",
+        )
         page.sheet.put(HEADS, LABELS, "query →", "row label")
 
         self.shown_texts = page.show(

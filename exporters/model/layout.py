@@ -185,8 +185,9 @@ def _split(book: ModelBook, block: Block, n_words: int) -> None:
         texts = book.labels[block.axes[across]]
         above = Rect(place.top - 1, place.top, place.left, place.left + end - begin)
         sheet.runs.append(Run(above, "label", texts[begin:end]))
-        left = Rect(place.top, place.top + place.size[0], MARGIN, MARGIN + 1)
-        sheet.runs.append(Run(left, "label number"))
+        sheet.runs.append(
+            Run(Rect(place.top, place.top + place.size[0], MARGIN, MARGIN + 1), "label number")
+        )
         names.append(piece.name)
     book.pieces[block.name] = Pieces(step, names)
     book.places[block.name] = book.places[names[0]]

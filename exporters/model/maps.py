@@ -114,8 +114,9 @@ class Maps:
         self._typed("near", (row + 4, col + 1), [[texts[self.chosen.nearest]]], "token")
         given = self._typed("left_out", (row + 6, col + 1), [[0]], "dial")
         self.page.sheet.rules[row + 6, col + 1] = {"validate": "list", "source": ["0", "1", "2"]}
-        inside = IF(ISNUMBER(given), MIN(N_OUT, MAX(0, INT(given))), 0)
-        self._scalar("out", "left out", inside, "id")
+        self._scalar(
+            "out", "left out", IF(ISNUMBER(given), MIN(N_OUT, MAX(0, INT(given))), 0), "id"
+        )
 
     # --- vectors --------------------------------------------------------------------------
 

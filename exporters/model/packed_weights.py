@@ -63,8 +63,9 @@ def _matrix(book: ModelBook, page: Composer, name: str, packed: Packed) -> None:
         (of_integers, "integers", integers, "count"),
     ):
         page.sheet.put(top - 1, 0, what, "block")
-        styles = dict.fromkeys(range(1, 1 + most), style)
-        page.sheet.lines(top, values.astype(float).tolist(), styles)
+        page.sheet.lines(
+            top, values.astype(float).tolist(), dict.fromkeys(range(1, 1 + most), style)
+        )
     page.cursor = of_integers + n + 1
 
     def product(i: int, j: int) -> Expression:

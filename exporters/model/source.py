@@ -78,8 +78,9 @@ def pack(model: Model) -> bytes:
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
             for path in sorted(p for p in Path(folder).iterdir() if p.is_file()):
-                entry = zipfile.ZipInfo(path.name, EPOCH)
-                packed.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
+                packed.writestr(
+                    zipfile.ZipInfo(path.name, EPOCH), path.read_bytes(), zipfile.ZIP_DEFLATED, 9
+                )
     return archive.getvalue()
 
 

@@ -27,8 +27,12 @@ class Words(NamedTuple):
 def words(book: ModelBook) -> Words:
     """The place of each column."""
     if book.plan.readout.one_token:
-        logits, probs = book.graph["logits"].area, book.graph["probs"].area
-        return Words(texts(book), logits, probs, book.places[BASELINE].block.area)
+        return Words(
+            texts(book),
+            book.graph["logits"].area,
+            book.graph["probs"].area,
+            book.places[BASELINE].block.area,
+        )
     place = book.places["outputs"]
     rows = slice(place.top, place.top + place.block.shape[0])
     return Words(*(book.sheet(place.sheet)[rows, place.left + k] for k in (0, 2, 5, 4)))

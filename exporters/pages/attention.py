@@ -228,8 +228,9 @@ class _Sheet:
         def added(c: int) -> Expression:
             if self.first.after[k].op is ops.farther:
                 return choice.if_word(c, place(self.at[c]) - place(choice.word))
-            bias = chosen.entry(lambda s: operands(s.after[k])["bias"], choice.word, self.at[c])
-            return choice.if_word(c, bias)
+            return choice.if_word(
+                c, chosen.entry(lambda s: operands(s.after[k])["bias"], choice.word, self.at[c])
+            )
 
         distance = self._line("distance", worded("distance adds"), added)
         self._next("placed", worded("score with distance"), lambda x, c: x + distance[0, c])

@@ -106,8 +106,9 @@ def _sums(book: ModelBook, page: Composer, shares: Area) -> None:
     for k, word in enumerate(WORDS):
         total = sums.put(0, k, SUM(shares[:, k]), "total")
         at = book.graph[word][0, 0] + 1, position + 1
-        here = entry(logits, *(at if book.places["logits"].turned else at[::-1]))
-        logit = sums.put(1, k, here, "live")
+        logit = sums.put(
+            1, k, entry(logits, *(at if book.places["logits"].turned else at[::-1])), "live"
+        )
         sums.put(2, k, total - logit, "tiny")
 
     def ahead(i: int, _: int) -> Expression:

@@ -103,8 +103,11 @@ def add(book: ModelBook) -> None:
     _cuts(book, page, found, numbers, cuts)
     leads = Cuts(answer).leads([[ends] for ends in strongest])  # really, by each cut alone
     values = (answer.into[reader][source][token, at] for source, at, reader, token in strongest)
-    as_built = [(float(x) - answer.lead, float(v)) for x, v in zip(leads, values, strict=True)]
-    page.sheet.lines(cuts, as_built, {7: "constant", 8: "constant"})
+    page.sheet.lines(
+        cuts,
+        [(float(x) - answer.lead, float(v)) for x, v in zip(leads, values, strict=True)],
+        {7: "constant", 8: "constant"},
+    )
     _nodes(book, page, cells, found, nodes)
     _sums(book, page)
     page.show("verdict", (TOP + len(LINES), 0), verdict(book, found[numbers[0]]), "block")
@@ -129,8 +132,12 @@ def _edges(book: ModelBook, page: Composer, top: int) -> tuple[AnswerCells, list
         rows = shape[1] if turned else shape[0]
         page.sheet.put(below, WORKINGS, f"{name}  [{rows} × {sum(shape) - rows}]", "note")
         below += rows + 2
-        table = book.graph.table(f"graph.{name}", shape, cell)
-        return page.lay(table, (below - rows - 1, WORKINGS), "step green", turned)
+        return page.lay(
+            book.graph.table(f"graph.{name}", shape, cell),
+            (below - rows - 1, WORKINGS),
+            "step green",
+            turned,
+        )
 
     page.sheet.put(top - 1, 0, "All edges, grouped by the node at which an edge ends", "heading")
     page.sheet.put(

@@ -142,8 +142,9 @@ def _heads(book: ModelBook, page: Composer) -> Questions | None:
             "the head gives {word} {share} of its attention", word=quote(said), share=share
         )
 
-    choices = layout.token_texts(book)[0, : last + 1].fixed.as_range
-    return _questions(page, "look", len(asked), reply, choices)
+    return _questions(
+        page, "look", len(asked), reply, layout.token_texts(book)[0, : last + 1].fixed.as_range
+    )
 
 
 def _stages(book: ModelBook, page: Composer) -> Questions | None:

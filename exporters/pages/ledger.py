@@ -283,8 +283,9 @@ def _told_of_one(book: Book, sheet: Sheet, row: int, line: Watched) -> Expressio
         return IFERROR(expression(f"{what}: ") & now & effect, f"{what}: {worded(ERROR)}")
     if line.block.leaf == "instead":
         return sentence("{word}: {text} instead", word=what, text=now)
-    as_0 = line.block.kind != "table" and not _of_texts(book, line.block)
-    return _from_to(what, sheet, row, as_0)
+    return _from_to(
+        what, sheet, row, line.block.kind != "table" and not _of_texts(book, line.block)
+    )
 
 
 def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> int:
@@ -415,8 +416,7 @@ def _said(book: ModelBook) -> Expression | None:
         now: Expression = ranking.ranked(book)[0][0, 0]
         unknown: Expression = expression("")
     else:
-        ids = book.graph["choice.order"][:, 0]
-        top = entry(ids, 1, book.graph["n_prompt"][0, 0])
+        top = entry(book.graph["choice.order"][:, 0], 1, book.graph["n_prompt"][0, 0])
         likeliest = int(book.values["choice.order"][last, 0])
         now = INDEX(book.graph["outputs"].area, top + 1, 1)
         unknown = book.graph["prompt.unknown"][len(book.passage.ids) - 1, 0]

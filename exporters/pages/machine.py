@@ -284,8 +284,7 @@ def _given(book: ModelBook, page: Composer) -> Area | None:
     if "n_prompt" not in book.graph.blocks:
         page.sheet.put(page.cursor, 0, "the sentence", "row label")
         return None
-    at, given = (page.cursor, 0), book.graph["n_prompt"][0, 0]
-    return page.show("given", at, given, "given number")
+    return page.show("given", (page.cursor, 0), book.graph["n_prompt"][0, 0], "given number")
 
 
 # --- what each stage adds -----------------------------------------------------------------
@@ -373,8 +372,12 @@ def _tiles(book: ModelBook, page: Composer, canvas: Canvas, axis: str, looks: Ar
             _tile(book, page, canvas, head, *at)
             caption = at[0], at[1] + -(-34 // canvas.unit)
             share, word = _most(book, looks[n_above + k : n_above + k + 1, :], axis)
-            most = sentence("{share} to {word}", share=share, word=word)
-            page.show(_of(f"caption.{head_name(head)}", axis), caption, most, "said")
+            page.show(
+                _of(f"caption.{head_name(head)}", axis),
+                caption,
+                sentence("{share} to {word}", share=share, word=word),
+                "said",
+            )
         n_above += len(heads)
         row += canvas.tile_rows * (canvas.tile(axis)[0] + 2)
     page.cursor = row
@@ -447,8 +450,12 @@ def _looks(
             book.address(head.area),
         )
         for j in range(n):
-            looked = ROUND(Nth(head.area[:, j], position(book) + 1), DECIMALS)
-            looks.put(k, j, looked, canvas.style("tile"))
+            looks.put(
+                k,
+                j,
+                ROUND(Nth(head.area[:, j], position(book) + 1), DECIMALS),
+                canvas.style("tile"),
+            )
         share, word = _most(book, looks.area[k : k + 1, :], axis)
         text = "{token} gives {word} {share} of its attention"
         told.put(k, 0, sentence(text, token=looked_at(book), word=word, share=share), "said")

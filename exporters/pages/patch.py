@@ -107,8 +107,7 @@ def _sentences(book: ModelBook, page: Composer) -> None:
         return IF(expression(t) < graph["n_prompt"][0, 0], told, "")  # what follows is generated
 
     differs = page.show("differs", (top + 2, LEFT), said, "label", (1, n))
-    marked = sheet[top + 1, LEFT : LEFT + n]
-    page.mark(marked, "differs", differs[0, 0].fixed_rows != "")
+    page.mark(sheet[top + 1, LEFT : LEFT + n], "differs", differs[0, 0].fixed_rows != "")
     sheet.put(top + 1, LEFT + n + 1, "empty cell: the prompt’s own word", "note")
     page.cursor = top + 3
 
@@ -232,8 +231,9 @@ class Grid:
             self._constants((row, exact), [p and p.recovered for p in patched], stale)
         self._live((top, live))
         if self.takes[-1].name == PATH_TAKE:
-            estimates = [p and p.estimate for p in self.alone[-1]]
-            self._constants((top + len(self.takes) - 1, live), estimates, stale)
+            self._constants(
+                (top + len(self.takes) - 1, live), [p and p.estimate for p in self.alone[-1]], stale
+            )
         page.cursor = top + len(self.takes)
         if self.takes[-1].name == PATH_TAKE:
             self._rows_of_path()

@@ -251,8 +251,7 @@ def _sentences(book: ModelBook, page: Composer) -> None:
     )
     page.lay(block, (top, FEATURES), "basis")
     page.cursor = row + 1
-    below = _direction(book, page, block.area)
-    _probe(book, page, block.area, top, below)
+    _probe(book, page, block.area, top, _direction(book, page, block.area))
 
 
 def _direction(book: ModelBook, page: Composer, rows: Area) -> int:

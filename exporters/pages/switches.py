@@ -191,8 +191,9 @@ def _estimates(
         if not shares and Name(f"{part}.{ablation.SWITCH}").passes:
             page.sheet.put(row - GRID_ROW + top, left + 1, BY_CROSS, "note")
         if shares:
-            adds = SUM(*shares) if shares[1:] else shares[0]
-            estimates.put(row - GRID_ROW, col - 1, adds, "live")
+            estimates.put(
+                row - GRID_ROW, col - 1, SUM(*shares) if shares[1:] else shares[0], "live"
+            )
             now = sum(book.value(b.name, min(last, b.shape[0] - 1), 0) for b in blocks)
             off.append(abs(now - effects[part]))
     text = worded(

@@ -279,8 +279,9 @@ class Page:
         """Add the meaning of each row of a block: a part of a regular expression."""
         place = Place(block, self.sheet.name, self.row, MEANING, turned=False)
         self.book.places[block.name] = place
-        texts = list(self.book.graph.inputs[block.name][:, 0])
-        self.sheet.runs.append(Run(place.rect(block.whole), "text", texts))
+        self.sheet.runs.append(
+            Run(place.rect(block.whole), "text", list(self.book.graph.inputs[block.name][:, 0]))
+        )
 
     def _merges(self, symbols: Block) -> None:
         """Add the pair that each row merges, to the left of its symbols."""

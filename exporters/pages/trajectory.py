@@ -178,8 +178,9 @@ def feature(book: ModelBook, d: int, ident: Expression) -> Expression:
 
 def _path(book: ModelBook, page: Composer) -> Area:
     """Add the path's (given) coordinates, and how far each sublayer moved it."""
-    styles = {0: "row label"} | dict.fromkeys(range(1, len(HEADS)), "label")
-    page.sheet.lines(page.cursor, [HEADS], styles)
+    page.sheet.lines(
+        page.cursor, [HEADS], {0: "row label"} | dict.fromkeys(range(1, len(HEADS)), "label")
+    )
     stages, directions = book.views.stages, basis(book)
     for k, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
         page.sheet.link(page.cursor + 1 + k, 0, name, book.address(stage.area))

@@ -131,8 +131,9 @@ def _sums(asked: AskedScore) -> None:
         if k == n - 1:
             return SUM(here[: n - 1, c])
         sides = asked.sides["query"], asked.sides[SIDES[c + 1]]
-        each = [beside(head.after, here[0, c], *sides)[k - 1][1] for head in asked.heads]
-        return asked.choose(each)
+        return asked.choose(
+            [beside(head.after, here[0, c], *sides)[k - 1][1] for head in asked.heads]
+        )
 
     page.computed_at(SUMS, (TOP, SUMMARY + 1), (n, 3), total, "change plain")
     _read(asked, "scores", TOP + n, "change plain")

@@ -72,8 +72,9 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
     """Add the yellow cell, and the line about the typed sentence."""
     another = prefix == f"{SECOND}."
     ws.sheet.put(top, 0, "Type another one" if another else asked(book)[1], "heading")
-    about = [BY_HAND] if book.by_hand and not book.words else book.words
-    ws.sheet.down(top - 1, WORDS_COL, about, "note")
+    ws.sheet.down(
+        top - 1, WORDS_COL, [BY_HAND] if book.by_hand and not book.words else book.words, "note"
+    )
     if book.plan.chat:
         conversation(book, ws, top + 1)
     elif f"{prefix}sentence" in book.graph.blocks:

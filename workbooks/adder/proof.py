@@ -87,8 +87,9 @@ class Cases:
 
     def of(self, some: Array) -> "Cases":
         """Some of the cases."""
-        arrays = {name: x[some] for name, x in vars(self).items() if isinstance(x, np.ndarray)}
-        return replace(self, **arrays)
+        return replace(
+            self, **{name: x[some] for name, x in vars(self).items() if isinstance(x, np.ndarray)}
+        )
 
 
 def cases(place: int) -> Cases:

@@ -204,8 +204,12 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
             after = g["row"][0, column(i)]
             return IF(AND(after > t, n >= i), Nth(pattern[:, t].fixed.as_range, after), 0)
 
-        table = g.table(f"looks.{head}", (COLUMNS, N_TOKENS), look)
-        ws.lay(table, (top, 2), "tile small", dress="scale")
+        ws.lay(
+            g.table(f"looks.{head}", (COLUMNS, N_TOKENS), look),
+            (top, 2),
+            "tile small",
+            dress="scale",
+        )
         ws.show(
             f"writes.{k}",
             (top, 1),
@@ -234,6 +238,7 @@ def inside_sheet(w: Workbook, g: Forward) -> None:
     ws.widths({1: 15})  # the sum in one number
     for block in [*g]:
         if block.name not in w.book.places:
-            meaning = MEANINGS.get(block.name, "")
-            stack(ws, block, {}, "", across=block.name in ACROSS, meaning=meaning)
+            stack(
+                ws, block, {}, "", across=block.name in ACROSS, meaning=MEANINGS.get(block.name, "")
+            )
     ws.sheet.print_area = Rect(0, PRINTED, 0, PLACES)  # not 70 pages

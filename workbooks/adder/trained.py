@@ -43,8 +43,9 @@ KEYS = f"{BLOCK}.attn.kv0"  # the heads share keys and values
 
 def decoder() -> Decoder:
     """The transformer, without weights."""
-    spec = llama.read_config(Config(Path("config.json"), dict(CONFIG)))
-    return Decoder(llama.forward, spec, CONFIG)
+    return Decoder(
+        llama.forward, llama.read_config(Config(Path("config.json"), dict(CONFIG))), CONFIG
+    )
 
 
 def load() -> Model:

@@ -133,8 +133,14 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the essay's own prompt."""
-    printed = PRINTED if passage.ids[: passage.n_prompt] == [0, 1, 3] else ()
-    book = assemble("cat-sat", model, passage, STORY, printed, HEADINGS)
+    book = assemble(
+        "cat-sat",
+        model,
+        passage,
+        STORY,
+        PRINTED if passage.ids[: passage.n_prompt] == [0, 1, 3] else (),
+        HEADINGS,
+    )
     book.opens_on = attention.SHEET
     return book
 

@@ -107,8 +107,12 @@ def _situation(book: ModelBook, page: Composer, given: Area, col: int) -> None:
 
     page.computed_at(f"{name}.loss", (END, col + 3), (1, 1), loss, "total")
     page.sheet.put(END + 1, col + 3, entropy(exact(SITUATIONS[int(name[-1])])), "basis")
-    lost = page.sheet[END, col + 3] - page.sheet[END + 1, col + 3]
-    page.show(f"{name[-1]}.above", (END + 2, col + 3), lost, "step")
+    page.show(
+        f"{name[-1]}.above",
+        (END + 2, col + 3),
+        page.sheet[END, col + 3] - page.sheet[END + 1, col + 3],
+        "step",
+    )
 
 
 def exact(text: str) -> list[float]:

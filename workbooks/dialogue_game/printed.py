@@ -128,7 +128,11 @@ def _stages(book: ModelBook, ws: Composer, top: int) -> None:
         row, chances = top + 1 + k, book.graph[f"lens.{k}.probs"].area.as_range
         ws.sheet.put(row, 1, name)
         stages.put(k, 0, book.graph[f"lens.{k}.probs"][0, TARSO], "live fine")
-        texts = book.graph["outputs"].area.fixed.as_range
-        stages.put(k, 1, INDEX(texts, place_of_largest(chances), 1), "word")
+        stages.put(
+            k,
+            1,
+            INDEX(book.graph["outputs"].area.fixed.as_range, place_of_largest(chances), 1),
+            "word",
+        )
         step = along(book, k) - along(book, k - 1) if k else along(book, 0)
         stages.put(k, 2, step, "change plain")

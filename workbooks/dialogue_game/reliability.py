@@ -55,10 +55,15 @@ def _table(page: Composer, found: dict[str, Any], n: int) -> Area:
     top, bins = TABLE_ROW + len(FIGURES) + 4 + n * ROOM, found["bins"]  # below the figures
     page.sheet.put(top - 1, 0, found["name"], "block")
     page.heads_at((top, 1), *HEADS, style="label")
-    words = [[count] for _, _, count, _, _ in bins]
-    counts = page.typed_at(f"reliability.{n}.words", (top + 1, 1), words, "count")
-    shares = [[low, high, said, right] for low, high, _, said, right in bins]
-    cells = page.typed_at(f"reliability.{n}", (top + 1, 2), shares, "basis")
+    counts = page.typed_at(
+        f"reliability.{n}.words", (top + 1, 1), [[count] for _, _, count, _, _ in bins], "count"
+    )
+    cells = page.typed_at(
+        f"reliability.{n}",
+        (top + 1, 2),
+        [[low, high, said, right] for low, high, _, said, right in bins],
+        "basis",
+    )
 
     page.computed_at(
         f"reliability.{n}.gap",

@@ -66,8 +66,9 @@ def learn(seed: int, steps: int) -> Iterator[Progress | dict[str, np.ndarray]]:
     learnt, _ = split()
     for n in range(steps):
         chosen = rng.integers(0, len(learnt.digits), recipe.batch)
-        pixels = drawn_otherwise(learnt.pixels[chosen], rng)
-        loss = learner.on(n, Drawings(pixels, learnt.digits[chosen]))
+        loss = learner.on(
+            n, Drawings(drawn_otherwise(learnt.pixels[chosen], rng), learnt.digits[chosen])
+        )
         yield Progress(n, steps, loss, NO_IDS, learner.weights)
     yield {name: w.round(DECIMALS) for name, w in learner.weights.items()}
 
@@ -104,8 +105,9 @@ class Learner(in_cells.Learner):
             "loss.share": np.full(digits.shape, 1 / len(digits)),
         }
         values = filled(graph, weights | batch)
-        gradient = {name: in_cells.summed(values[block.name]) for name, block in gradients.items()}
-        self._move(n, gradient)
+        self._move(
+            n, {name: in_cells.summed(values[block.name]) for name, block in gradients.items()}
+        )
         return float(values["loss"].sum())
 
     def _pass(

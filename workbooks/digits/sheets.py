@@ -185,10 +185,18 @@ def looks_sheet(w: Workbook, g: Forward) -> None:
             def share(i: int, j: int, pattern: Block = pattern) -> Expression:
                 return pattern[0, 1 + side * i + j] + 0
 
-            table = g.table(f"looks.{layer}.{head}", (side, side), share)
-            ws.lay(table, (top, left), "tile number", dress="diverging")
-            own = sentence("itself: {share}", share=percent(pattern[0, 0], 0))
-            ws.show(f"own.{layer}.{head}", (top + side, left), own, "note")
+            ws.lay(
+                g.table(f"looks.{layer}.{head}", (side, side), share),
+                (top, left),
+                "tile number",
+                dress="diverging",
+            )
+            ws.show(
+                f"own.{layer}.{head}",
+                (top + side, left),
+                sentence("itself: {share}", share=percent(pattern[0, 0], 0)),
+                "note",
+            )
         ws.cursor = top + side + 1
 
 

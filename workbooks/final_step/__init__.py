@@ -92,9 +92,13 @@ def search(g: Forward, ids: Sequence[int]) -> None:
 
 def model() -> Model:
     """The posited query and, as alternatives, each word's vector; the dictionary as columns."""
-    spec = ModelSpec(d_vocab=len(QUERIES), d_vocab_out=len(WORDS), d_model=3, n_ctx=1)
-    weights = {"queries": np.array([POSITED, *DICTIONARY]), "W_U": np.array(DICTIONARY).T}
-    return Model(spec, weights, WordList(QUERIES), WordList(WORDS), search)
+    return Model(
+        ModelSpec(d_vocab=len(QUERIES), d_vocab_out=len(WORDS), d_model=3, n_ctx=1),
+        {"queries": np.array([POSITED, *DICTIONARY]), "W_U": np.array(DICTIONARY).T},
+        WordList(QUERIES),
+        WordList(WORDS),
+        search,
+    )
 
 
 def build(model: Model, passage: Passage) -> Book:

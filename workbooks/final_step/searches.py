@@ -72,8 +72,9 @@ def add(book: ModelBook) -> None:
     page.sheet.put(CLAIM_ROW + 1, 0, ABOUT, "text")
     _in_words(book, page)
     page.sheet.put(TEXTS_ROW - 1, 0, "The stored texts, one word per cell", "heading")
-    stored = page.typed_at("search.stored", (TEXTS_ROW, 1), list(map(_padded, STORED)), "token")
-    _in_texts(page, stored)
+    _in_texts(
+        page, page.typed_at("search.stored", (TEXTS_ROW, 1), list(map(_padded, STORED)), "token")
+    )
     _claim(book, page)
     Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions())
     page.sheet.put(KINDS_ROW - 1, 0, "Common points and differences", "heading")

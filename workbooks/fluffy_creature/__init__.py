@@ -107,8 +107,14 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the notes' own prompt."""
-    printed = PRINTED if passage.ids[: passage.n_prompt] == [0, 1, 2, 3] else ()
-    return assemble("fluffy-creature", model, passage, STORY, printed, HEADINGS)
+    return assemble(
+        "fluffy-creature",
+        model,
+        passage,
+        STORY,
+        PRINTED if passage.ids[: passage.n_prompt] == [0, 1, 2, 3] else (),
+        HEADINGS,
+    )
 
 
 HEADINGS = {

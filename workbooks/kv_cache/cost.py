@@ -62,8 +62,13 @@ def costs(ws: Composer, sizes: Area, prices: Area) -> None:
         weights = sizes[WEIGHTS, j] * sizes[BYTES, j]
         return INT((card - weights) / gigabytes[0, j])
 
-    units = ("cache of one conversation, GB", "this cache in GiB (2^30 bytes)")
-    gigabytes = ws.computed("cache", (2, len(MODELS)), size, units, style="readout")
+    gigabytes = ws.computed(
+        "cache",
+        (2, len(MODELS)),
+        size,
+        ("cache of one conversation, GB", "this cache in GiB (2^30 bytes)"),
+        style="readout",
+    )
     rows = ["conversations on one card"]
     number = ws.computed("fit", shape, fit, rows, style="thousands", tight=True)
     rows = ["dollars an hour per conversation"]

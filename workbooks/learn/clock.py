@@ -172,9 +172,13 @@ def _close(
     def latch(side: str) -> Callable[[int, int], Expression]:
         def cell(i: int, j: int) -> Expression:
             own, beginning = g[f"latch.{side}.{name}"], 0 if begins is None else begins[i, j].fixed
-            following = None if then is None else g[f"latch.{side}.{then}"]
-            k, write = i * own.shape[1] + j, g[f"write.{side}"][0, 0].fixed
-            told = chained(own, k, write, before, following)
+            told = chained(
+                own,
+                i * own.shape[1] + j,
+                g[f"write.{side}"][0, 0].fixed,
+                before,
+                None if then is None else g[f"latch.{side}.{then}"],
+            )
             return CHOOSE(told + 1, own[i, j].fixed, after[i, j].fixed, beginning)
 
         return cell

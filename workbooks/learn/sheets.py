@@ -295,8 +295,13 @@ def weights(p: Parts) -> None:
         LATCHES,
         "The sheet Step 1 Forward shows the current weights, where the step uses them.",
     )
-    states = {"": "{}", "speed ": "speed.{}", "size ": "size.{}"}
-    latches(ws, p.step.updated, ("start",), states, p.labels)
+    latches(
+        ws,
+        p.step.updated,
+        ("start",),
+        {"": "{}", "speed ": "speed.{}", "size ": "size.{}"},
+        p.labels,
+    )
     small_latches(
         ws,
         {

@@ -62,8 +62,9 @@ def match(page: MatrixSheet, h: int) -> None:
     S = page.computed(f"S_h{h}", (Q @ K.T) / root, K)
     x_QK = page.computed(f"x_QK_h{h}", x @ QK, S)
     S_circuit = page.computed(f"S_circuit_h{h}", (x_QK @ x.T) / root, x_QK)
-    difference = page.computed(f"S_difference_h{h}", S - S_circuit)
-    e = page.computed(f"exp_S_h{h}", causal_exponentials(S), difference)
+    e = page.computed(
+        f"exp_S_h{h}", causal_exponentials(S), page.computed(f"S_difference_h{h}", S - S_circuit)
+    )
     A = page.computed(f"A_h{h}", shares_of_rows(e), e, "attention")
     page.ws.dress(A.area, "scale")
 

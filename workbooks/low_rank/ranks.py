@@ -32,10 +32,19 @@ def rank(page: MatrixSheet, name: str) -> None:
     for k in range(2, D_MODEL + 1):
         sizes.append(minors(page, name, k, sizes[0], sizes[-1]))
     areas = [of_size.area.fixed for of_size in sizes]
-    magnitudes = Matrix((D_MODEL, 1), lambda i, j: MAX(MAX(areas[i]), -MIN(areas[i])))
-    largest = page.computed(f"largest_{name}", magnitudes, title="largest", cols=["minor"])
-    shown = Matrix((1, 1), lambda i, j: shown_by(largest))
-    page.computed(f"rank_{name}", shown, largest, "readout count", title="rank")
+    largest = page.computed(
+        f"largest_{name}",
+        Matrix((D_MODEL, 1), lambda i, j: MAX(MAX(areas[i]), -MIN(areas[i]))),
+        title="largest",
+        cols=["minor"],
+    )
+    page.computed(
+        f"rank_{name}",
+        Matrix((1, 1), lambda i, j: shown_by(largest)),
+        largest,
+        "readout count",
+        title="rank",
+    )
 
 
 def shown_by(largest: Cells) -> Expression | int:

@@ -87,12 +87,15 @@ def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area]:
         (TEXTS_ROW + 1, NEXT), "next word", "times read", "same words", *HEADS[1:], style="label"
     )
     rows = [start.split() for start, *_ in texts.SENTENCES]
-    padded = [[""] * (BACK - len(row)) + row for row in rows]
-    words = page.typed_at("contexts.words", (top, 1), padded, "symbol typed")
-    read = [[word] for _, word, _ in texts.SENTENCES]
-    follows = page.typed_at("contexts.follows", (top, NEXT), read, "symbol typed")
-    counts = [[times] for *_, times in texts.SENTENCES]
-    times = page.typed_at("contexts.times", (top, TIMES), counts, "symbol typed")
+    words = page.typed_at(
+        "contexts.words", (top, 1), [[""] * (BACK - len(row)) + row for row in rows], "symbol typed"
+    )
+    follows = page.typed_at(
+        "contexts.follows", (top, NEXT), [[word] for _, word, _ in texts.SENTENCES], "symbol typed"
+    )
+    times = page.typed_at(
+        "contexts.times", (top, TIMES), [[times] for *_, times in texts.SENTENCES], "symbol typed"
+    )
 
     def alike(k: int, _: int) -> Expression:
         found = expression(0)

@@ -53,8 +53,9 @@ def book() -> Book:
 
     streams = [dict.fromkeys(MODELS, h0)]  # before the layers, between them, after both
     for n, sheet in enumerate(sheets):
-        of_layer = switches[:, n * N_HEADS : (n + 1) * N_HEADS]
-        tables = layer(sheet, n, streams[n], by_layer[n], of_layer)
+        tables = layer(
+            sheet, n, streams[n], by_layer[n], switches[:, n * N_HEADS : (n + 1) * N_HEADS]
+        )
         streams.append({model: found["h"] for model, found in tables.items()})
 
     compare_streams(ws, streams)

@@ -131,8 +131,9 @@ def never_the_same(ws: Composer) -> Area:
         style="equation",
     )
     n = len(WORDS)
-    table = np.where(np.eye(n) > 0, FORBIDDEN, 0.0)
-    logits = ws.typed("next_logits", table, WORDS, WORDS, "logits", "weight")
+    logits = ws.typed(
+        "next_logits", np.where(np.eye(n) > 0, FORBIDDEN, 0.0), WORDS, WORDS, "logits", "weight"
+    )
     shares = ws.computed(
         "next_probs",
         (n, n),

@@ -67,10 +67,9 @@ def cut(ws: Composer, q: Area) -> None:
         beside=right,
     )
     places = [[f"{TOKENS[n // D]} {n % D}"] for n in range(T * D_HEAD)]
-    from_where = [[places[i * D_HEAD + j][0] for j in range(D_HEAD)] for i in range(T)]
     ws.typed(
         "from",
-        from_where,
+        [[places[i * D_HEAD + j][0] for j in range(D_HEAD)] for i in range(T)],
         (),
         ("d0", "d1"),
         "where the wrong numbers come from: token, column",

@@ -63,8 +63,9 @@ def embed(page: MatrixSheet) -> None:
     page.ws.cursor += 2  # the claim
     page.ws.heading("What to type: words of the vocabulary, and switches (1 is on, 0 off)")
     tokens = page.given("tokens", style="token", rows=["words"])
-    switches = page.given("switches", style="switch", rows=SWITCHES)
-    vocabulary = page.given("vocabulary", switches, "token")
+    vocabulary = page.given(
+        "vocabulary", page.given("switches", style="switch", rows=SWITCHES), "token"
+    )
     page.ws.cursor += 4  # three edits
     page.section("Embedding", "x_0 = W_E t + W_pos    [d_model × n], t one-hot [n_vocab × n]")
     W_E = page.given("W_E")
@@ -155,8 +156,11 @@ def attend(page: MatrixSheet, h: int) -> None:
     W_V = page.given(f"W_V_h{h}")
     v = page.computed(f"v_h{h}", W_V @ x, W_V)
     S = page.computed(f"S_h{h}", (q.T @ k) / SQRT(D_HEAD), v)
-    e = page.computed(f"exp_S_h{h}", masked_exponentials(page, S), S)
-    A = page.computed(f"A_h{h}", shares_of_rows(e), style="attention")
+    A = page.computed(
+        f"A_h{h}",
+        shares_of_rows(page.computed(f"exp_S_h{h}", masked_exponentials(page, S), S)),
+        style="attention",
+    )
     page.ws.dress(A.area, "scale")
     sums = page.computed(f"A_sums_h{h}", sums_of_rows(A), A)
     r = page.computed(f"r_h{h}", v @ A.T, sums)
@@ -227,8 +231,9 @@ def unembed(page: MatrixSheet) -> None:
     p = page.computed("p", shares, e, "readout")
     page.computed("p_sums", Matrix((1, N), lambda i, j: SUM(p[:, j])))
     vocabulary = page["vocabulary"]
-    last = Matrix(vocabulary.shape, lambda i, j: p[i, LAST])
-    found = page.computed("next", last, vocabulary, "readout")
+    found = page.computed(
+        "next", Matrix(vocabulary.shape, lambda i, j: p[i, LAST]), vocabulary, "readout"
+    )
     series = Series("p", vocabulary.area, found.area)
     page.ws.chart(
         Chart(

@@ -23,8 +23,9 @@ def add(w: Workbook) -> None:
         "places rotate q and k, so a score depends only on the distance of q and k",
         widths={0: 14, **dict.fromkeys(range(1, 12), 7.5)},
     )
-    places = ws.typed("m_n", [M, N], ["places m, n"], style="input setting")
-    turned = turn(ws, places, w["frequencies"])
+    turned = turn(
+        ws, ws.typed("m_n", [M, N], ["places m, n"], style="input setting"), w["frequencies"]
+    )
     ws.heading(
         "Scores of the query at every place (rows) with the key at every place (columns)",
         "score = (q rotated by m) · (k rotated by n) = q · (k rotated by n - m)",

@@ -74,8 +74,9 @@ def learn(seed: int, steps: int | None = None) -> Iterator[Progress | Learned]:
 
 def right(name: str, weights: Weights, n_people: int, n_fillers: int) -> int:
     """The number of questions, of N_QUESTIONS fresh ones, that a model answers rightly."""
-    rng = np.random.default_rng([n_people, n_fillers])
-    ids, accounts = sentences.questions(rng, n_people, n_fillers, N_QUESTIONS)
+    ids, accounts = sentences.questions(
+        np.random.default_rng([n_people, n_fillers]), n_people, n_fillers, N_QUESTIONS
+    )
     logits = in_cells.reader(DECODERS[name], weights)(ids)[:, -1]
     return int((logits.argmax(axis=1) == accounts).sum())
 

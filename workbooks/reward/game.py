@@ -57,8 +57,12 @@ class Counts:
         counts = np.arange(LENGTH) < n[:, None]
         debits, credits = (((ids == word) & counts).sum(1) for word in (DEBIT, CREDIT))
         at = n - ended - 1
-        last = np.where(at < 0, END, ids[np.arange(len(ids)), np.maximum(at, 0)])
-        return cls(debits, credits, ended, last)
+        return cls(
+            debits,
+            credits,
+            ended,
+            np.where(at < 0, END, ids[np.arange(len(ids)), np.maximum(at, 0)]),
+        )
 
 
 def rewards(kind: str, ids: np.ndarray) -> np.ndarray:

@@ -110,8 +110,9 @@ def graph(weights: Weights) -> Forward:
 def shape(weights: Weights) -> ModelSpec:
     """The spec of a model with these weights, which may be smaller."""
     d_model, d_mlp = weights["blocks.0.mlp.W_in"].shape
-    d_head = weights["blocks.0.attn.h0.W_Q"].shape[1]
-    return replace(SPEC, d_model=d_model, d_mlp=d_mlp, d_head=d_head)
+    return replace(
+        SPEC, d_model=d_model, d_mlp=d_mlp, d_head=weights["blocks.0.attn.h0.W_Q"].shape[1]
+    )
 
 
 def probabilities(g: Forward, weights: Weights, ids: np.ndarray) -> np.ndarray:
@@ -181,8 +182,9 @@ def learn(
     for n in range(len(numbers) * updates):
         fresh = n % updates == 0
         if fresh:
-            own = {name: state[name] for name in made.updated}
-            ids = written(reads, own, numbers[n // updates])
+            ids = written(
+                reads, {name: state[name] for name in made.updated}, numbers[n // updates]
+            )
         columns = inputs(ids, kind, probabilities(reads, reference, ids))
         cells = {"step": n + 1.0, "policy.fresh": float(fresh), "beta": beta, "rate": rate}
         columns |= {name: np.array([[x]]) for name, x in cells.items()}

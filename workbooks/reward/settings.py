@@ -44,9 +44,15 @@ def add(g: Graph) -> None:
         typed = g.input(name, setting.default)[0, 0].fixed
         fits = IF(typed < setting.low, worded("low"), IF(typed > setting.high, worded("high"), ""))
         _one(g, f"{name}.word", IF(ISNUMBER(typed), fits, worded("number?")))
-        good = g[f"{name}.word"][0, 0].fixed == ""
-        counted = INT(typed) if name == "updates" else typed
-        _one(g, setting.effect, IF(good, counted, setting.default))
+        _one(
+            g,
+            setting.effect,
+            IF(
+                g[f"{name}.word"][0, 0].fixed == "",
+                INT(typed) if name == "updates" else typed,
+                setting.default,
+            ),
+        )
 
 
 def _one(g: Graph, name: str, formula: Expression) -> None:

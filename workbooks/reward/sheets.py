@@ -288,9 +288,13 @@ def kept(p: Parts) -> None:
         LATCHES,
         "The sheet Step 1 Model shows the current weights.",
     )
-    begins = (*map(slug, p.trained), "start")
-    states = {"": "{}", "speed ": "speed.{}", "size ": "size.{}"}
-    latches(ws, p.step.updated, begins, states, LABELS)
+    latches(
+        ws,
+        p.step.updated,
+        (*map(slug, p.trained), "start"),
+        {"": "{}", "speed ": "speed.{}", "size ": "size.{}"},
+        LABELS,
+    )
     g = ws.book.graph
     ws.heading("The texts of the batch, and the surprise of every word when it was drawn")
     for k, side in enumerate(clock.SIDES):

@@ -257,9 +257,16 @@ def comparisons(
     for i, p in enumerate(printed):
         share = w.now(shares[i])
         note = f"printed {p:.2f}; the softmax of the printed logits gives {share:.4f}"
-        what = f"{section}, probability of {w.now(words[i])}"
-        said = note if abs(p - share) > 0.005 else ""
-        found.append(Comparison(what, p, shares[i], said, 2, f"QKV Attention, {section}"))
+        found.append(
+            Comparison(
+                f"{section}, probability of {w.now(words[i])}",
+                p,
+                shares[i],
+                note if abs(p - share) > 0.005 else "",
+                2,
+                f"QKV Attention, {section}",
+            )
+        )
     return found
 
 

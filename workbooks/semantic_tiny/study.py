@@ -177,15 +177,22 @@ def _report(page: Composer) -> None:
         for k, key in ((1, "seed"), (2, "loss")):
             if row[key] is not None:
                 page.sheet.put(top + n, REPORT + k, float(row[key]), "id" if k == 1 else "basis")
-        shares = row["share_of_2"], row["share_of_6"]
-        page.sheet.across(top + n, REPORT + 3, shares, "constant percent")
-        probes = (row["r2"][axis]["held_out"] for axis in semantics.AXES)
-        page.sheet.across(top + n, REPORT + 5, probes, "basis")
+        page.sheet.across(
+            top + n, REPORT + 3, (row["share_of_2"], row["share_of_6"]), "constant percent"
+        )
+        page.sheet.across(
+            top + n, REPORT + 5, (row["r2"][axis]["held_out"] for axis in semantics.AXES), "basis"
+        )
         for k, answer in enumerate(row["analogies"]):
             said = next(iter(answer["nearest"]))
             text = said if answer["right"] else f"{said} (not {answer['wanted']})"
             page.sheet.put(top + n, REPORT + 11 + k, text, "row label")
-        cosine = next(iter(row["analogies"][0]["nearest"].values()))
-        page.sheet.put(top + n, REPORT + 11 + len(row["analogies"]), cosine, "basis")
-    all_probes = page.sheet[top : top + len(report["rows"]), REPORT + 5 : REPORT + 5 + N_AXES]
-    page.dress(all_probes, "scale")
+        page.sheet.put(
+            top + n,
+            REPORT + 11 + len(row["analogies"]),
+            next(iter(row["analogies"][0]["nearest"].values())),
+            "basis",
+        )
+    page.dress(
+        page.sheet[top : top + len(report["rows"]), REPORT + 5 : REPORT + 5 + N_AXES], "scale"
+    )

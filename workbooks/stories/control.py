@@ -63,8 +63,12 @@ def _vectors(page: Composer) -> None:
         (top - 1, KINDS_COL), "word", "used as", "meaning", "role", "1 / length", style="label"
     )
     roles = [(word, grammar.PLAYED.get(word, word)) for word in words]
-    kinds = [[word, role, grammar.GROUP[word], grammar.GROUP[role]] for word, role in roles]
-    page.typed_at("exchanged.kind", (top, KINDS_COL), kinds, "symbol typed")
+    page.typed_at(
+        "exchanged.kind",
+        (top, KINDS_COL),
+        [[word, role, grammar.GROUP[word], grammar.GROUP[role]] for word, role in roles],
+        "symbol typed",
+    )
     vectors = page.typed_at("exchanged.vectors", (top, left), own.tolist(), "weight blue")
 
     def inverse(k: int, _: int) -> Expression:

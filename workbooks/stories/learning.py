@@ -53,8 +53,11 @@ def train(
 
 def rounded(weights: Mapping[str, np.ndarray]) -> Model:
     """The model of trained weights, each rounded; -0 becomes 0."""
-    short = {name: w.round(DECIMALS) + 0.0 for name, w in weights.items()}
-    return training.trained(DECODER, short, WordList(grammar.WORDS))
+    return training.trained(
+        DECODER,
+        {name: w.round(DECIMALS) + 0.0 for name, w in weights.items()},
+        WordList(grammar.WORDS),
+    )
 
 
 def remake(name: str, folder: Path) -> None:

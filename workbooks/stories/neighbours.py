@@ -85,8 +85,12 @@ def _words(book: ModelBook, page: Composer, cosines: Area) -> Area:
     page.sheet.put(top - 2, 0, "Each word, and the word with the largest cosine", "heading")
     heads = ("word", "group", "role", "row", "nearest", "cosine", "same group", "same role")
     page.heads_at((top - 1, 0), *heads, style="label")
-    kinds = [[grammar.GROUP[x], grammar.ROLE.get(x, NO_ROLE)] for x in grammar.CONTENT]
-    kind = page.typed_at("near.kind", (top, GROUP), kinds, "symbol typed")
+    kind = page.typed_at(
+        "near.kind",
+        (top, GROUP),
+        [[grammar.GROUP[x], grammar.ROLE.get(x, NO_ROLE)] for x in grammar.CONTENT],
+        "symbol typed",
+    )
 
     def column(name: str, col: int, formula: Callable[[int], Expression], style: str) -> Area:
         return page.computed_at(name, (top, col), (N, 1), lambda k, _: formula(k), style)

@@ -47,9 +47,14 @@ def draw(
         def cell(i: int, j: int, ends: Area = ends) -> Expression | int:
             return ends[i // 2, j] if i % 2 else 0
 
-        name, shape = f"{here}_to_{ends.grid.name}", (2 * ends.shape[0] + 1, 2)
-        heads, left = ["number 1", "number 2"], 1 + 3 * k
-        line = ws.computed(name, shape, cell, cols=heads, left=left, top=top)
+        line = ws.computed(
+            f"{here}_to_{ends.grid.name}",
+            (2 * ends.shape[0] + 1, 2),
+            cell,
+            cols=["number 1", "number 2"],
+            left=1 + 3 * k,
+            top=top,
+        )
         lines.append(Series("", line[:, 0], line[:, 1], joined=True))
     ws.chart(
         Chart(

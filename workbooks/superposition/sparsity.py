@@ -215,8 +215,14 @@ def expected(p: Expression, sums: Area) -> Expression:
 def pictures(ws: Composer) -> None:
     """The arrows of each model."""
     for k, kind in enumerate(TITLES):
-        arrows = [Arrows(ws[f"arrows_{k}"], NAMES, GROUPS[0])]
-        draw(ws, (PICTURES, COLUMNS[k]), f"Trained: {kind}", arrows, SIZE, 1.5)
+        draw(
+            ws,
+            (PICTURES, COLUMNS[k]),
+            f"Trained: {kind}",
+            [Arrows(ws[f"arrows_{k}"], NAMES, GROUPS[0])],
+            SIZE,
+            1.5,
+        )
 
 
 def suggest(w: Workbook, ws: Composer) -> None:

@@ -38,8 +38,10 @@ class Shelf(NamedTuple):
     def said(self, k: int, wanted: Expression) -> Expression:
         """A text about the model in use for a value of the k-th setting."""
         values = self.settings[k].fixed
-        taken = INDEX(values, 1, MATCH(MAX(wanted, values[0]), values, 1))
-        return sentence("uses the model trained at {value}", value=taken)
+        return sentence(
+            "uses the model trained at {value}",
+            value=INDEX(values, 1, MATCH(MAX(wanted, values[0]), values, 1)),
+        )
 
     def number(self, row: Expression, k: int) -> Expression:
         """A model's k-th number."""
@@ -125,5 +127,6 @@ def encoders(ws: Composer, learned: Learned) -> Shelf:
     heads = [
         f"{k} {what}" for k in range(1, N_LATENTS + 1) for what in ("E1", "E2", "b", "D1", "D2")
     ]
-    table = ws.typed("encoders", rows, cols=heads, style="weight", beside=settings)
-    return Shelf((penalties,), table)
+    return Shelf(
+        (penalties,), ws.typed("encoders", rows, cols=heads, style="weight", beside=settings)
+    )

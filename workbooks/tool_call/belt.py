@@ -88,8 +88,9 @@ def _belt(book: ModelBook, page: Composer) -> None:
         return IF(results[t, 0] > SILENT, a & " " & sign & " " & b & " " & equals, "")
 
     def answer(t: int, _: int) -> Expression:
-        none = results[t, 0] <= SILENT
-        return IF(none, "", IF(answers[t, 0] < 0, worded(NO_TOKEN), results[t, 0]))
+        return IF(
+            results[t, 0] <= SILENT, "", IF(answers[t, 0] < 0, worded(NO_TOKEN), results[t, 0])
+        )
 
     on = page.computed_at(
         "belt.word", (TOP, WORD), one, lambda t, _: Nth(words, g["tokens"][t, 0] + 1), "word"

@@ -24,8 +24,12 @@ def add(book: Book) -> None:
     """Add the calculator to the graph of a book, and put its answers into the text."""
     g, words = book.graph, sums.WORDS
     at, one, tokens = g.at(NAME), (g["tokens"].shape[0], 1), g["tokens"]
-    value = [[float(word) if word.isdigit() else NONE] for word in words]
-    numbers = at.input("numbers", value, ("vocab", ""), "table")
+    numbers = at.input(
+        "numbers",
+        [[float(word) if word.isdigit() else NONE] for word in words],
+        ("vocab", ""),
+        "table",
+    )
     connected = at.input("connected", 1.0, kind="table")
 
     def is_sum(t: int, _: int) -> Expression:
@@ -45,8 +49,9 @@ def add(book: Book) -> None:
         return IF(kind == 0, SILENT, IF(kind == 1, times, IF(kind == 2, plus, minus)))
 
     def ident(t: int, _: int) -> Expression:
-        found = IFERROR(MATCH(results[t, 0], numbers.area.fixed, 0) - 1, NONE)
-        return IF(results[t, 0] < 0, NONE, found)
+        return IF(
+            results[t, 0] < 0, NONE, IFERROR(MATCH(results[t, 0], numbers.area.fixed, 0) - 1, NONE)
+        )
 
     read = at.table("read", one, lambda t, _: Nth(numbers.area.fixed, tokens[t, 0] + 1))
     called = at.table("sum", one, is_sum)
@@ -72,8 +77,11 @@ def laid(model: Model, passage: Passage) -> Passage:
         if answered in texts:
             ids.append(texts.index(answered))
         else:
-            logits = model.graph(ids).values["logits"][-1]
-            ids.append(passage.sampling.choose(logits, passage.numbers[len(ids)], ids))
+            ids.append(
+                passage.sampling.choose(
+                    model.graph(ids).values["logits"][-1], passage.numbers[len(ids)], ids
+                )
+            )
     return replace(passage, ids=ids)
 
 

@@ -73,8 +73,9 @@ def model() -> Model:
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the source's own prompt."""
     same = passage.ids[: passage.n_prompt] == model.vocabulary.encode(PROMPT)
-    tables = printed() if same else ()
-    return assemble("two-layers", model, passage, story(), tables, HEADINGS, study)
+    return assemble(
+        "two-layers", model, passage, story(), printed() if same else (), HEADINGS, study
+    )
 
 
 ERRATA = [
