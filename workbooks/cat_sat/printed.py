@@ -17,43 +17,6 @@ def product(g: Graph, i: int, j: int) -> Expression:
     return dot(g[f"{HEAD}.q"][i, :], g[f"{HEAD}.k"][j, :])
 
 
-def divided(g: Graph, i: int, j: int) -> Expression:
-    """The score of every pair."""
-    return product(g, i, j) / g[DIVISOR][0, 0]
-
-
-def product_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """The dot products of the printed queries and keys."""
-    return dot(t[QUERIES][i, :], t[KEYS][j, :])
-
-
-def divided_printed(t: Tables, i: int, j: int) -> Expression:
-    """The printed product, divided."""
-    return t[PRODUCTS][i, j] / SQRT(expression(5))
-
-
-def share_of_printed(t: Tables, i: int, j: int) -> Expression | int:
-    """The softmax of the printed scores up to the token itself."""
-    seen = [EXP(t[SCORES][i, k]) for k in range(i + 1)]
-    return EXP(t[SCORES][i, j]) / added(seen)
-
-
-def mixed_printed(t: Tables, i: int, j: int) -> Expression:
-    """The printed weights times the printed values."""
-    return added(t[WEIGHTS][i, k] * t[VALUES][k, j] for k in range(i + 1))
-
-
-def stream_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """The embedding of sat plus the printed result of step 5; W_O is the identity."""
-    return W_E[WORDS.index("sat")][j] + t[MIXED][2, j]
-
-
-def shares_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """The softmax of the printed logits, for the three words."""
-    logits = t[LOGITS]
-    return EXP(logits[5 + j]) / added(EXP(logit) for logit in logits.cells)
-
-
 QUERIES, KEYS, VALUES = (f"Step 2: {name}" for name in "QKV")
 PRODUCTS, SCORES = "Step 3: Q Kᵀ", "Step 3: Q Kᵀ, divided by √5"
 WEIGHTS, MIXED, LOGITS = "Step 4: attention weights", "Step 5: weighted sum of V", "Step 7: logits"
@@ -81,7 +44,7 @@ PRINTED = (
         [0.20, 0.07, -0.21],
         [-0.01, 0.40, -0.23],
         [-0.16, 0.06, 0.59],
-    ], f"{HEAD}.scores", cell=product, follows=product_of_printed,
+    ], f"{HEAD}.scores", cell=product, follows=lambda t, i, j: dot(t[QUERIES][i, :], t[KEYS][j, :]),
             note=
                 "This step has its own errors. The last table shows the result of the printed Q "
                 "and K. The score of sat with cat is printed as 0.06. The correct value is "
@@ -90,7 +53,9 @@ PRINTED = (
         [0.089, 0.031, -0.094],
         [-0.004, 0.179, -0.103],
         [-0.071, 0.027, 0.264],
-    ], f"{HEAD}.scores", decimals=3, cell=divided, follows=divided_printed,
+    ], f"{HEAD}.scores", decimals=3,
+            cell=lambda g, i, j: product(g, i, j) / g[DIVISOR][0, 0],
+            follows=lambda t, i, j: t[PRODUCTS][i, j] / SQRT(expression(5)),
             note=
                 "The division is correct. This table repeats the errors of the table above, and "
                 "adds no new error."),
@@ -98,7 +63,8 @@ PRINTED = (
         [1.000, 0.000, 0.000],
         [0.454, 0.546, 0.000],
         [0.250, 0.276, 0.474],
-    ], f"{HEAD}.pattern", decimals=3, follows=share_of_printed,
+    ], f"{HEAD}.pattern", decimals=3,
+            follows=lambda t, i, j: EXP(t[SCORES][i, j]) / added(EXP(t[SCORES][i, k]) for k in range(i + 1)),
             note=
                 "The softmax has its own errors. The printed scores of sat give 0.286, 0.315 and "
                 "0.399. Computed from the model's weights, sat gives itself an attention weight "
@@ -107,12 +73,13 @@ PRINTED = (
         [-0.050, 0.150, 0.050, 0.400, 0.150],
         [0.196, 0.014, -0.027, 0.291, 0.068],
         [-0.022, -0.094, 0.262, -0.061, 0.132],
-    ], f"{HEAD}.z", decimals=3, follows=mixed_printed,
+    ], f"{HEAD}.z", decimals=3,
+            follows=lambda t, i, j: added(t[WEIGHTS][i, k] * t[VALUES][k, j] for k in range(i + 1)),
             note=
                 "The sum has its own errors. The printed weights of sat and the printed V give "
                 "0.027, -0.109, 0.269, 0.013, 0.132."),
     Printed("Step 7: the last row of the stream", [POSITED_H], "resid_final", rows=[2], decimals=3,
-            follows=stream_of_printed,
+            follows=lambda t, i, j: W_E[WORDS.index("sat")][j] + t[MIXED][2, j],
             other="other settings",
             note=
                 "The essay only assumes this vector (‘suppose’). Steps 1 to 6 give another "
@@ -122,7 +89,8 @@ PRINTED = (
                 "The printed logits belong to the assumed vector, and W_U gives them exactly. "
                 "The recomputed vector gives the recomputed logits."),
     Printed("Step 7: probabilities of on, mat, floor", [[0.16, 0.32, 0.24]], "probs", rows=[2],
-            cols=[5, 6, 7], follows=shares_of_printed,
+            cols=[5, 6, 7],
+            follows=lambda t, i, j: EXP(t[LOGITS][5 + j]) / added(EXP(logit) for logit in t[LOGITS].cells),
             note=
                 "The printed logits give 0.156, 0.315 and 0.233. The printed value of floor is "
                 "rounded the wrong way."),

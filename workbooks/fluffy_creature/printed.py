@@ -24,25 +24,9 @@ Tables = Mapping[str, Area]  # the printed cells of each table, by its title
 # --- cells that no block of the model holds -------------------------------------------------------
 
 
-def score(g: Graph, i: int, j: int) -> Expression:
-    """The score of every pair, later keys too."""
-    return dot(g[f"{HEAD}.q"][i, :], g[f"{HEAD}.k"][j, :]) / g[f"{BLOCK}.attn.sqrt_d_head"][0, 0]
-
-
 def exponential(g: Graph, i: int, j: int) -> Expression | int:
     """The exponential of a score; the model first subtracts the largest of the row."""
     return EXP(g[f"{HEAD}.scores"][i, j]) if j <= i else 0
-
-
-def exponentials_summed(g: Graph, i: int, _: int) -> Expression:
-    """The sum over the keys that a query sees."""
-    return added(exponential(g, i, k) for k in range(i + 1))
-
-
-def term(g: Graph, i: int, j: int) -> Expression:
-    """A product of the multiplication with W_O: two make each column."""
-    c, k = divmod(j, 2)
-    return g[f"{HEAD}.z"][i, k] * g[f"{HEAD}.W_O"][k, c]
 
 
 def below_largest(g: Graph, i: int, j: int) -> Expression:
@@ -50,58 +34,13 @@ def below_largest(g: Graph, i: int, j: int) -> Expression:
     return g["logits"][i, j] - MAX(g["logits"][i, :])
 
 
-def exponential_below(g: Graph, i: int, j: int) -> Expression:
-    """The exponential of that difference."""
-    return EXP(below_largest(g, i, j))
-
-
-def likeliest(g: Graph, i: int, _: int) -> Expression:
-    """The id of the word with the largest logit, the first of ties."""
-    return MATCH(MAX(g["logits"][i, :]), g["logits"][i, :], 0) - 1
-
-
 # --- what the tables printed before give ----------------------------------------------------------
-
-
-def score_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """The printed queries and keys, multiplied."""
-    return dot(t[QUERIES][i, :], t[KEYS][j, :])
-
-
-def exponential_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """The exponential of a printed score."""
-    return EXP(t[SCORES][i, j])
-
-
-def sum_of_printed(t: Tables, i: int, _: int) -> Expression:
-    """The sum of a row's printed exponentials."""
-    return added(t[EXPS][i, k] for k in range(i + 1))
-
-
-def weight_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """A printed exponential divided by the printed sum; fluffy sees only itself."""
-    return t[EXPS][i, j] / t[SUMS][i]
-
-
-def mixed_printed(t: Tables, i: int, j: int) -> Expression:
-    """The printed weights times the printed values."""
-    return added(t[SHARES][i, k] * t[VALUES][k, j] for k in range(i + 1))
-
-
-def term_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """The same of the printed sums of values."""
-    c, k = divmod(j, 2)
-    return t[MIXED][i, k] * WEIGHTS["W_O"][k][c]
 
 
 def times(title: str, matrix: str) -> Callable[[Tables, int, int], Expression]:
     """A printed table times a matrix of weights."""
-    weights = WEIGHTS[matrix]
-
-    def entry(t: Tables, i: int, j: int) -> Expression:
-        return added(t[title][i, k] * row[j] for k, row in enumerate(weights))
-
-    return entry
+    rows = WEIGHTS[matrix]
+    return lambda t, i, j: added(t[title][i, k] * row[j] for k, row in enumerate(rows))
 
 
 def plus(title: str, other: str) -> Callable[[Tables, int, int], Expression]:
@@ -127,26 +66,31 @@ PRINTED = (
     Printed(VALUES, [[3.0, 1.0], [2.5, 2.0], [3.0, 1.5], [3.0, 0.5]], f"{HEAD}.v"),
     Printed(SCORES, [
         [0.5, 2.75, 1.5, -0.5], [2.75, 2.88, 3.0, 2.5], [1.5, 3.0, 2.25, 0.75], [-0.5, 2.25, 0.75, -1.25],
-    ], f"{HEAD}.scores", cell=score, follows=score_of_printed,
+    ], f"{HEAD}.scores",
+            cell=lambda g, i, j: dot(g[f"{HEAD}.q"][i, :], g[f"{HEAD}.k"][j, :]) / g[f"{BLOCK}.attn.sqrt_d_head"][0, 0],
+            follows=lambda t, i, j: dot(t[QUERIES][i, :], t[KEYS][j, :]),
             note=
                 "The notes print 2.25 for forest on blue, but 0.5 * 1.25 + 2.5 * 0.75 = 2.5. The "
                 "notes print -1.25 for forest on itself, but 0.5 * 1.5 - 2.5 = -1.75."),
     Printed(EXPS, [
         [None] * N, [15.64, 17.79, None, None], [4.48, 20.09, 9.49, None], [0.61, 9.49, 2.12, 0.29],
-    ], f"{HEAD}.scores", cell=exponential, follows=exponential_of_printed,
+    ], f"{HEAD}.scores", cell=exponential, follows=lambda t, i, j: EXP(t[SCORES][i, j]),
             note=
                 "The sheets first subtract the largest score of a row. The shares "
                 "stay the same. The printed 17.79 for blue on itself is e^2.8785, "
                 "not e^2.875 or e^2.88."),
     Printed(SUMS, [[None], [33.43], [34.06], [12.51]], f"{HEAD}.row_sum",
-            cell=exponentials_summed, follows=sum_of_printed, note="Only the sum in the row of forest has the earlier errors."),
+            cell=lambda g, i, _: added(exponential(g, i, k) for k in range(i + 1)),
+            follows=lambda t, i, _: added(t[EXPS][i, k] for k in range(i + 1)),
+            note="Only the sum in the row of forest has the earlier errors."),
     Printed(SHARES, [
         [1.00, None, None, None], [0.47, 0.53, None, None], [0.13, 0.59, 0.28, None],
         [0.05, 0.76, 0.17, 0.02],
-    ], f"{HEAD}.pattern", follows=lambda t, i, j: weight_of_printed(t, i, j) if i else 1,
+    ], f"{HEAD}.pattern", follows=lambda t, i, j: t[EXPS][i, j] / t[SUMS][i] if i else 1,
             note="The last row repeats two earlier errors, but adds no new error."),
     Printed(MIXED, [[3.00, 1.00], [2.74, 1.53], [2.71, 1.73], [2.62, 1.84]],
-            f"{HEAD}.z", follows=mixed_printed,
+            f"{HEAD}.z",
+            follows=lambda t, i, j: added(t[SHARES][i, k] * t[VALUES][k, j] for k in range(i + 1)),
             note=(
                 "The notes use rounded weights. The row of forest also repeats the "
                 "earlier errors."
@@ -154,12 +98,15 @@ PRINTED = (
     Printed(TERMS, [
         [2.4, 0.1, 0.6, 0.9], [2.192, 0.153, 0.548, 1.377], [2.168, 0.173, 0.542, 1.557],
         [2.096, 0.184, 0.524, 1.656],
-    ], "logits", decimals=3, cell=term, follows=term_of_printed,
+    ], "logits", decimals=3,
+            cell=lambda g, i, j: g[f"{HEAD}.z"][i, j % 2] * g[f"{HEAD}.W_O"][j % 2, j // 2],
+            follows=lambda t, i, j: t[MIXED][i, j % 2] * WEIGHTS["W_O"][j % 2][j // 2],
             note=
                 "The notes use the rounded sums of values. The row of forest also "
                 "repeats the earlier errors."),
     Printed(SUMMED, [[2.5, 1.5], [2.345, 1.925], [2.341, 2.099], [2.280, 2.180]],
-            f"{BLOCK}.attn_out", decimals=3, follows=lambda t, i, j: t[TERMS][i, 2 * j] + t[TERMS][i, 2 * j + 1],
+            f"{BLOCK}.attn_out", decimals=3,
+            follows=lambda t, i, j: t[TERMS][i, 2 * j] + t[TERMS][i, 2 * j + 1],
             note="These sums add the products above, for example 2.192 + 0.153 = 2.345."),
     Printed(WRITES, [[2.5, 1.5], [2.35, 1.93], [2.34, 2.10], [2.28, 2.18]],
             f"{BLOCK}.attn_out", follows=times(MIXED, "W_O"),
@@ -203,14 +150,17 @@ PRINTED = (
     ], "probs", decimals=4, follows=softmax_of_printed,
             note="The code starts from the rounded vectors. The code itself computes correctly."),
     Printed("The likeliest word, from the notes' code", [[None], [2], [2], [3]], "tokens",
-            decimals=0, cell=likeliest, note=
+            decimals=0,
+            cell=lambda g, i, _: MATCH(MAX(g["logits"][i, :]), g["logits"][i, :], 0) - 1,
+            note=
                 "In the code and in this workbook, creature follows creature. In the conclusion "
                 "of the notes, forest follows creature. For fluffy, three words are equal, and "
                 "the code chooses the first of these (0)."),
     Printed(BELOW, [[-1.54, -1.87, 0, -2.02]], "logits", rows=[BLUE], cell=below_largest,
             follows=lambda t, _, j: t[TABLED][BLUE, j] - MAX(t[TABLED][BLUE, :]),
             note="The notes use the second table of logits."),
-    Printed(BLUE_EXPS, [[0.21, 0.15, 1.00, 0.13]], "logits", rows=[BLUE], cell=exponential_below,
+    Printed(BLUE_EXPS, [[0.21, 0.15, 1.00, 0.13]], "logits", rows=[BLUE],
+            cell=lambda g, i, j: EXP(below_largest(g, i, j)),
             follows=lambda t, _, j: EXP(t[BELOW][j]),
             note="The notes use the second table of logits."),
     Printed("blue, by hand: probabilities", [[0.14, 0.10, 0.67, 0.09]], "probs", rows=[BLUE],
