@@ -30,10 +30,8 @@ def task(book: Book, exercise: Exercise, whole: bool) -> str:
     n, block = len(exercise.cells), exercise.block
     if n == 1:
         kind = worded("one whole number") if whole else worded("one number")
-    elif whole:
-        kind = worded("{n} whole numbers", n=n)
     else:
-        kind = worded("{n} numbers", n=n)
+        kind = worded("{n} whole numbers" if whole else "{n} numbers", n=n)
     what = meaning_of(book, block).partition(";")[0]
     if isinstance(book, ModelBook):
         return AsIs(cut(f"{kind} · {what}", LONGEST_TASK))

@@ -238,8 +238,7 @@ class Calculator:
     ) -> dict[int, Any]:
         """The values of the formulas of some answers, by their numbers, on the workbook as built
         (0) or with other inputs (1); `typed` are the other answers, blank if they are missing."""
-        texts = {k: f for k, f in formulas.items() if isinstance(f, str)}
-        read = {**formulas, **self.read(texts)}
+        read = {**formulas, **self.read({k: f for k, f in formulas.items() if isinstance(f, str)})}
         followed = {k: f for k, f in read.items() if isinstance(f, TypedFormula)}
         held = {self.cells[k]: value for k, value in (typed or {}).items()}
         asked = {at for formula in followed.values() for at in self._cells(formula)}
@@ -345,9 +344,7 @@ class Hidden:
 
 def _held(book: Book, entry: Entry) -> Cell:
     """A cell of the hidden sheet as it is written."""
-    if entry.formula is None:
-        return Cell(entry.value)
-    return Cell(None, book.text(entry.formula, KEY))
+    return Cell(entry.value) if entry.formula is None else Cell(None, book.text(entry.formula, KEY))
 
 
 def _same(expected: Cell, cell: Cell) -> bool:
@@ -369,5 +366,4 @@ def _read(formula: str) -> list[str]:
     except (TokenizerError, IndexError):
         return [formula]
     areas = [t.value.replace("$", "").replace("'", "") for t in found if t.subtype == Token.RANGE]
-    numbers = [repr(float(t.value)) for t in found if t.subtype == Token.NUMBER]
-    return sorted(areas + numbers)
+    return sorted(areas + [repr(float(t.value)) for t in found if t.subtype == Token.NUMBER])

@@ -79,8 +79,7 @@ class Vectors(NamedTuple):
 
     def cell(self, j: int, c: int) -> Area:
         """One number."""
-        few = self.parts[0].shape[0]
-        return self.parts[0][j, c] if j < few else self.parts[1][j - few, c]
+        return self.row(j)[c]
 
 
 def _product(one: Sequence[Area], other: Sequence[Area]) -> Expression:

@@ -96,8 +96,7 @@ def _sentences(book: ModelBook, page: Composer) -> None:
     sheet.down(top, 0, ("the prompt on Play", "the other sentence", ""), "row label")
     layout.labels(book, sheet, "patch", (top, LEFT), "token", range(n), "label", across=True)
     words = page.lay(graph[f"{OTHER}.words"], (top + 1, LEFT), "token", turned=True)
-    for t in range(n):
-        sheet.lists[top + 1, LEFT + t] = layout.vocabulary_texts(book)
+    sheet.lists |= {(top + 1, LEFT + t): layout.vocabulary_texts(book) for t in range(n)}
     ids, own, found = graph[f"{OTHER}.tokens"], graph["tokens"], graph[f"{OTHER}.found"]
 
     def said(_: int, t: int) -> Expression:

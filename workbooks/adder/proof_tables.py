@@ -174,8 +174,9 @@ class Tables:
 
     # --- interval arithmetic -----------------------------------------------------------------
 
-    def product(self, name: str, x: Block, w: Block, rows: int = 0) -> Block:
-        """Add the product of vectors with a spread matrix, with sizes."""
+    def product(self, name: str, x: Block, w: Block, parts: int = 3) -> Block:
+        """Add the product of vectors with a spread matrix: its bounds, and its sizes if it has
+        three parts."""
         m = w.shape[0] // 2
 
         def bound(i: int, c: int) -> Expression:
@@ -184,17 +185,7 @@ class Tables:
             found = SUMPRODUCT(x[i, :], w[c, :].fixed)
             return found - self.tiny if c < m else found + self.tiny
 
-        return self.table(name, (rows or x.shape[0], 3 * m), bound)
-
-    def bounds_product(self, name: str, x: Block, w: Block) -> Block:
-        """The same, without sizes."""
-        m = w.shape[0] // 2
-
-        def bound(i: int, c: int) -> Expression:
-            found = SUMPRODUCT(x[i, :], w[c, :].fixed)
-            return found - self.tiny if c < m else found + self.tiny
-
-        return self.table(name, (x.shape[0], 2 * m), bound)
+        return self.table(name, (x.shape[0], parts * m), bound)
 
     @staticmethod
     def size(x: Block, i: int, k: int, n: int) -> Expression:
@@ -422,9 +413,7 @@ class Tables:
         def inverse(i: int, c: int) -> Expression:
             h, high = c % N_HEADS, c // N_HEADS
             low, up = (total[i, end * TERM + h * OF_HEAD] for end in (0, 1))
-            if high:
-                return 1 / low * (1 + slack) + tiny
-            return MAX(1 / up - slack / low - tiny, 0)
+            return 1 / low * (1 + slack) + tiny if high else MAX(1 / up - slack / low - tiny, 0)
 
         shares = self.table("share", (CASES, 2 * N_HEADS), inverse)
         m, hull = N_HEADS * n, self["value.hull"]
@@ -457,8 +446,9 @@ class Tables:
     def mlp(self) -> None:
         """Add the hidden cells of the MLP."""
         y, slack, tiny, n = self.normed("y", self["mid"], "ln2"), self.slack, self.tiny, INNER
-        gate = self.bounds_product("gate", y, self["W_gate"])
-        pre = self.bounds_product("pre", y, self["W_in"])
+        gate, pre = (
+            self.product(x, y, self[w], 2) for x, w in (("gate", "W_gate"), ("pre", "W_in"))
+        )
         lowest = intervals.SILU_LOWEST
 
         def silu(i: int, c: int) -> Expression:
@@ -496,25 +486,25 @@ class Tables:
 
         away = self.table("apart", (BASE * others, 2 * n), apart)
 
-        def factor(number: Callable[[int, int], tuple[Expression, Expression]], n: int) -> Formula:
+        def factor(number: Callable[[int, int, slice], Expression], n: int) -> Formula:
+            """Factors of a vector of n numbers: `number` is one of the leads, or of their sizes."""
+
             def of(i: int, c: int) -> Expression:
-                along, size = number(i, c % n)
                 if c >= 2 * n:
-                    return -slack * size
+                    return -slack * number(i, c % n, slice(WIDE, None))
+                along = number(i, c % n, slice(WIDE))
                 return MAX(along, 0) if c < n else MIN(along, 0)
 
             return of
 
-        def of_stream(i: int, k: int) -> tuple[Expression, Expression]:
-            return away[i, k], away[i, n + k]
+        def of_mlp(i: int, k: int, part: slice) -> Expression:
+            return SUMPRODUCT(away[i, part], out[k, part].fixed)
 
-        def of_mlp(i: int, k: int) -> tuple[Expression, Expression]:
-            return (
-                SUMPRODUCT(away[i, :n], out[k, :n].fixed),
-                SUMPRODUCT(away[i, n:], out[k, n:].fixed),
-            )
-
-        streams = self.table("apart.stream", (BASE * others, 3 * n), factor(of_stream, n))
+        streams = self.table(
+            "apart.stream",
+            (BASE * others, 3 * n),
+            factor(lambda i, k, part: away[i, part][k], n),
+        )
         mlps = self.table("apart.mlp", (BASE * others, 3 * m), factor(of_mlp, m))
         mid, posts, case = self["mid"], self["post"], self["case"]
 

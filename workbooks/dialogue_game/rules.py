@@ -85,8 +85,8 @@ def _walk(book: ModelBook, page: Composer, heads: list[str]) -> None:
     page.computed_at("walk.share", (top, 2), (n, 2), shares, "live percent")
     page.dress(page.sheet[top : top + n, 2:4], "scale")
     guess = page.typed_at("walk.guess", (top, GUESS), [[""]] * n, "token")
-    for k in range(n):
-        page.sheet.rules[top + k, GUESS] = {"validate": "list", "source": ["yes", "no"]}
+    rule = {"validate": "list", "source": ["yes", "no"]}
+    page.sheet.rules |= {(top + k, GUESS): rule for k in range(n)}
     _answers(book, page, heads, guess, top)
 
 

@@ -1,7 +1,5 @@
 """The sheets of the drawings: Draw, Looks, Held out, and every step of the pass."""
 
-import numpy as np
-
 from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.expression import Expression
@@ -68,8 +66,7 @@ def yours(ws: Composer, g: Forward) -> None:
     ws.lay(g["drawing"], (TOP, YOURS), "pixel typed")
     ws.dress(g["drawing"].area, When("pixel dark", g["drawing"][0, 0] > MOST / 2), "paper")
     rule = between(0, MOST, "Type a number from 0 (no ink) to 16 (full ink).")
-    for i, j in np.ndindex(SIDE, SIDE):
-        ws.sheet.rules[TOP + i, YOURS + j] = rule
+    ws.sheet.rules |= dict.fromkeys(Rect(TOP, TOP + SIDE, YOURS, YOURS + SIDE).cells(), rule)
     ws.show("said", (TOP - 3, YOURS), said(g), "note")
 
 

@@ -8,12 +8,10 @@ on, and learns only while its own switch is on. `cellformer import` saves the tr
 """
 
 import math
-from collections.abc import Callable
+from functools import partial
 from itertools import islice
 
-import numpy as np
-
-from cellformer.engine import Model, ModelSpec, WordList
+from cellformer.engine import ModelSpec
 from cellformer.engine.cells.functions import INDEX, MOD
 from cellformer.engine.models.architectures import decoder
 from cellformer.engine.models.forward import weight_shapes
@@ -87,14 +85,7 @@ def follow(p: Parts) -> None:
     clock.wait(g, [*states])
 
 
-def learnt(held: Callable[[str], np.ndarray]) -> Model:
-    """The model in a saved workbook; `held` gives the values of a block's cells.
-
-    Raises InputError for a value that is not a number.
-    """
-    shapes = weight_shapes(decoder.forward, SPEC)
-    weights = {name: held(name).reshape(shape) for name, shape in shapes.items()}
-    return Model(SPEC, weights, WordList(game.WORDS))
+learnt = partial(step.learnt, SPEC, game.WORDS)
 
 
 def story(w: Workbook) -> Story:

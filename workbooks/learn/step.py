@@ -4,17 +4,17 @@ The sentences of a batch stand one after another along one token axis; a token a
 its own sentence up to itself. So each weight's gradient is one product over the whole batch.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cellformer.engine import ModelSpec
+from cellformer.engine import Model, ModelSpec, WordList
 from cellformer.engine.cells.batch import filled
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.gradient import backward
 from cellformer.engine.learning import objective, optimizers
-from cellformer.engine.learning.optimizers import Updated
+from cellformer.engine.learning.optimizers import Settings, Updated
 from cellformer.engine.models.architectures import decoder
 from cellformer.engine.models.encoding import TOKENS
 from cellformer.engine.models.forward import Forward, Readout, weight_shapes
@@ -58,12 +58,23 @@ def add(g: Forward, batch: int, rate: float = RATE, step: Block | None = None) -
     weights = [block for block in g if block.kind == "weight"]
     gradients = backward(g, loss, tokens=TOKENS)
     shared = optimizers.settings(g, rate=rate, beta1=BETA1, beta2=BETA2, step=step)
-    updated = {}
+    return Step(g, loss, updated(g, weights, gradients, shared), gradients)
+
+
+def updated(
+    g: Forward,
+    weights: Iterable[Block],
+    gradients: Mapping[str, Block],
+    shared: Settings,
+    decays: bool = True,
+) -> dict[str, Updated]:
+    """Add the next value of each weight, and of the optimizer's two states of it, by its name."""
+    found = {}
     for w in weights:
         begins = np.zeros(w.shape)
         speed, size = (g.input(f"{what}.{w.name}", begins, w.axes) for what in ("speed", "size"))
-        updated[w.name] = optimizers.updated(g, w, gradients[w.name], speed, size, shared)
-    return Step(g, loss, updated, gradients)
+        found[w.name] = optimizers.updated(g, w, gradients[w.name], speed, size, shared, decays)
+    return found
 
 
 def start(spec: ModelSpec, seed: int) -> Values:
@@ -95,6 +106,16 @@ def learn(step: Step, ids: np.ndarray, batch: int) -> Iterator[tuple[float, Valu
         values = filled(g, state | inputs(rows) | {counter: np.array([[float(n)]])})
         state = {name: values[after.name] for name, after in step.states.items()}
         yield float(values[step.loss.name][0, 0]), {name: state[name] for name in step.updated}
+
+
+def learnt(spec: ModelSpec, words: tuple[str, ...], held: Callable[[str], np.ndarray]) -> Model:
+    """The model in a saved workbook; `held` gives the values of a block's cells.
+
+    Raises InputError for a value that is not a number.
+    """
+    shapes = weight_shapes(decoder.forward, spec)
+    weights = {name: held(name).reshape(shape) for name, shape in shapes.items()}
+    return Model(spec, weights, WordList(words))
 
 
 def ids_of(sentences: Sequence[Sequence[str]], words: Sequence[str]) -> np.ndarray:

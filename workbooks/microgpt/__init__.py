@@ -7,7 +7,8 @@ A. Karpathy's program of 200 lines (February 2026), part by part in its order: d
 weights, forward pass, loss, gradients, Adam, names. Its losses and its 20 names are the program's.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from math import log
 from pathlib import Path
@@ -18,12 +19,11 @@ from cellformer.engine import Model, WordList
 from cellformer.engine.cells.functions import IF, MOD
 from cellformer.engine.learning.training import Progress
 from cellformer.engine.models import checkpoint
-from cellformer.engine.models.architectures import decoder
-from cellformer.engine.models.forward import weight_shapes
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story, Suggestion
 from cellformer.workbooks.learn import clock, how
+from cellformer.workbooks.learn import step as of_learn
 from cellformer.workbooks.microgpt import program, sheets, step
 from cellformer.workbooks.microgpt.program import N_NAMES, SPEC, WORDS, Drawn
 from cellformer.workbooks.microgpt.sheets import Parts
@@ -99,13 +99,7 @@ def keep(p: Parts) -> None:
     clock.wait(g, [*states], ("latch.names",))
 
 
-def learnt(held: Callable[[str], np.ndarray]) -> Model:
-    """The model in a saved workbook; `held` gives the values of a block's cells.
-
-    Raises InputError for a value that is not a number.
-    """
-    shapes = weight_shapes(decoder.forward, SPEC)
-    return _model({name: held(name).reshape(shape) for name, shape in shapes.items()})
+learnt = partial(of_learn.learnt, SPEC, WORDS)
 
 
 def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:

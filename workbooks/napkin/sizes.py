@@ -64,8 +64,7 @@ LABELS = {field.name: field.name for field in fields(Sizes)} | {
 
 def usual(n_layers: int, d_model: int, n_heads: int, **others: int) -> Sizes:
     """A model whose MLP is four times as wide as its stream."""
-    sizes = {"n_layers": n_layers, "d_model": d_model, "n_heads": n_heads, "d_mlp": 4 * d_model}
-    return Sizes(**sizes, **others)
+    return Sizes(n_layers=n_layers, d_model=d_model, n_heads=n_heads, d_mlp=4 * d_model, **others)
 
 
 gpt_2 = partial(usual, d_vocab=50257, n_ctx=1024)

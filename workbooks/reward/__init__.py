@@ -8,20 +8,15 @@ and the variety fall; or begin with a model that has learnt. Try another reward,
 divergence, gradient, Adam.
 """
 
-from collections.abc import Callable
+from functools import partial
 from itertools import islice
 
-import numpy as np
-
-from cellformer.engine import Model, WordList
 from cellformer.engine.cells.language import worded
 from cellformer.engine.learning import policy
-from cellformer.engine.models.architectures import decoder
-from cellformer.engine.models.forward import weight_shapes
 from cellformer.exporters.assemble.worksheets import Workbook
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story, Suggestion
-from cellformer.workbooks.learn import clock, how
+from cellformer.workbooks.learn import clock, how, step
 from cellformer.workbooks.reward import (
     after,
     game,
@@ -126,14 +121,7 @@ def keep(p: Parts) -> None:
     clock.wait(g, [*states])
 
 
-def learnt(held: Callable[[str], np.ndarray]) -> Model:
-    """The model in a saved workbook; `held` gives the values of a block's cells.
-
-    Raises InputError for a value that is not a number.
-    """
-    shapes = weight_shapes(decoder.forward, SPEC)
-    weights = {name: held(name).reshape(shape) for name, shape in shapes.items()}
-    return Model(SPEC, weights, WordList(game.WORDS))
+learnt = partial(step.learnt, SPEC, game.WORDS)
 
 
 def story(w: Workbook) -> Story:

@@ -1,8 +1,8 @@
 """The model: it imitates random books, and then learns from a reward alone (see `policy`)."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,11 +15,11 @@ from cellformer.engine.cells.files import read_json, replacing_folder
 from cellformer.engine.learning import optimizers, policy
 from cellformer.engine.learning.decoders import Decoder
 from cellformer.engine.learning.in_cells import Learner
-from cellformer.engine.learning.optimizers import Updated
 from cellformer.engine.learning.recipe import IGNORED, Recipe
 from cellformer.engine.learning.training import Progress
 from cellformer.engine.models.architectures import decoder
 from cellformer.engine.models.forward import Forward, Readout
+from cellformer.workbooks.learn import step as of_learn
 from cellformer.workbooks.reward import game
 from cellformer.workbooks.reward.game import END, LENGTH, TEXTS
 
@@ -69,22 +69,13 @@ def imitator(seed: int) -> Weights:
 # --- a step -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(of_learn.Step):
     """A step of GRPO with Adam, as blocks of a graph."""
-
-    graph: Forward
-    loss: Block  # [1, 1]
-    updated: Mapping[str, Updated]  # by the name of the weight
 
     @property
     def states(self) -> dict[str, Block]:
         """The state that a step passes to the next: the name of a block -> its next value."""
-        found: dict[str, Block] = {"policy.kept": self.graph["policy.old"]}
-        for name, after in self.updated.items():
-            found |= {name: after.weight}
-            found |= {f"speed.{name}": after.velocity, f"size.{name}": after.second}
-        return found
+        return {"policy.kept": self.graph["policy.old"], **super().states}
 
 
 def step(weights: Weights, counted: Block | None = None, g: Forward | None = None) -> Step:
@@ -94,12 +85,8 @@ def step(weights: Weights, counted: Block | None = None, g: Forward | None = Non
     owned = [block for block in g if block.kind == "weight"]
     loss = policy.loss(g, np.full((TEXTS, LENGTH), END), [LENGTH] * TEXTS)
     found = policy.gradients(g, loss)
-    shared, moved = optimizers.settings(g, rate=RATE, step=counted), {}
-    for w in owned:
-        zeros = np.zeros(w.shape)
-        speed, size = (g.input(f"{what}.{w.name}", zeros, w.axes) for what in ("speed", "size"))
-        moved[w.name] = optimizers.updated(g, w, found[w.name], speed, size, shared, False)
-    return Step(g, loss, moved)
+    shared = optimizers.settings(g, rate=RATE, step=counted)
+    return Step(g, loss, of_learn.updated(g, owned, found, shared, False), found)
 
 
 def graph(weights: Weights) -> Forward:

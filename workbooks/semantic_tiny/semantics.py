@@ -177,8 +177,15 @@ def loss_floor() -> float:
 
 def decoder() -> Decoder:
     """A GPT-2 decoder as small as the essay's: 2 layers, 2 heads, vectors of 32 numbers."""
-    sizes = {"d_model": 32, "n_layers": 2, "n_heads": 2, "d_mlp": 128}
-    return decoders.new("gpt2", d_vocab=len(WORDS), n_ctx=LENGTH - 1, **sizes)
+    return decoders.new(
+        "gpt2",
+        d_vocab=len(WORDS),
+        n_ctx=LENGTH - 1,
+        d_model=32,
+        n_layers=2,
+        n_heads=2,
+        d_mlp=128,
+    )
 
 
 def spec() -> ModelSpec:

@@ -69,8 +69,8 @@ def _asked(book: ModelBook, page: Composer) -> None:
     words = book.graph["study.word"]
     page.heads_at((ASKED_ROW - 1, 0), *("a", "− b", "+ c"), style="label")
     asked = page.typed_at("study.asked", (ASKED_ROW, 0), [[*semantics.ANALOGIES[0][:3]]], "token")
-    for k in range(3):
-        page.sheet.lists[ASKED_ROW, k] = page.sheet[TOP : TOP + N_WORDS, 0].fixed
+    words_column = page.sheet[TOP : TOP + N_WORDS, 0].fixed
+    page.sheet.lists |= {(ASKED_ROW, k): words_column for k in range(3)}
 
     page.computed_at(
         "study.place",

@@ -50,8 +50,7 @@ def add(w: Workbook, encoders: Shelf, examples: Composer) -> None:
     )
     ws.typed("p_seen", SEEN, ["present with probability"], style="input setting", tight=True)
     ws.show("trained", (ASKED, 2), encoders.said(0, penalty[0]), "note")
-    for row in (ASKED, ASKED + 1):
-        ws.sheet.rules[row, 1] = SHARE
+    ws.sheet.rules |= {(ASKED, 1): SHARE, (ASKED + 1, 1): SHARE}
     mixed(ws)
     coded(ws, encoders)
     matched(ws)
