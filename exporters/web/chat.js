@@ -202,6 +202,7 @@ export class Chat {
     this.problem = "";
     this.answers = true;
     this.stopped = false;
+    this.draw();
     try {
       await (you ? this.say(you) : this.answer());
     } finally {
