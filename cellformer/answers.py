@@ -91,8 +91,7 @@ def why(
     if target == beside:
         raise InputError("the word and its rival are the same; choose another rival")
     answer = AnswerGraph(graph, row, target, beside)
-    edges = answer.edges(neurons)[:n_edges]
-    said = Said(target, beside, answer, cut(answer, edges), None, "", [])
+    said = Said(target, beside, answer, cut(answer, answer.edges(neurons)[:n_edges]), None, "", [])
     if not (against or texts):
         return replace(said, refused=NO_OTHERS)
     held = texts[N_TRIED:] or texts
@@ -120,11 +119,9 @@ def tried(
     model: Model, ids: Sequence[int], circuit: Circuit, instead: dict[str, np.ndarray]
 ) -> Trial:
     """A circuit on another sentence, of the same length or shorter."""
-    logits = model.graph(ids).values["logits"][len(ids) - 1]
-    first, second = ranked(logits, 2)
-    case = Case(model, ids, first, second, instead)
-    alone = int(np.argmax(case.logits([circuit.edges])[0]))
-    return Trial(list(ids), first, alone)
+    first, second = ranked(model.graph(ids).values["logits"][len(ids) - 1], 2)
+    alone = Case(model, ids, first, second, instead).logits([circuit.edges])[0]
+    return Trial(list(ids), first, int(np.argmax(alone)))
 
 
 # --- other sentences ------------------------------------------------------------------------
@@ -136,8 +133,7 @@ def _without(
     """The sentences of equal length after which the rival leads; all, if these are few."""
     graph, tokens = model.graph(texts[0]), np.array(texts, dtype=np.float64)[:, :, None]
     logits = filled(graph, {"tokens": tokens})["logits"][:, -1]  # [n_texts, d_vocab]
-    behind = logits[:, target] < logits[:, rival]
-    found = [ids for ids, is_behind in zip(texts, behind, strict=True) if is_behind]
+    found = [texts[k] for k in np.flatnonzero(logits[:, target] < logits[:, rival]).tolist()]
     return found if len(found) >= FEWEST else texts
 
 

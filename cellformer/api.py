@@ -17,7 +17,6 @@ from cellformer.engine.models.model import Model
 from cellformer.engine.studies import scores, steering
 from cellformer.engine.studies.quantization import WIDTHS, Grid, Measure, Rounded, check
 from cellformer.engine.studies.scores import Split
-from cellformer.engine.text.tokenizer import shown
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.edits import edited
@@ -103,20 +102,19 @@ def _build(
         return names.book(str(what))
     if ids is not None and prompt is not None:
         raise InputError("prompt and ids cannot be combined; give only one of them")
-    if isinstance(what, Model) and system is not None:
-        said = names.conversation(title, what, prompt, None, system, live, True)
-        columns = said.n_tokens if n_tokens is None else n_tokens
-        words = passage(what, said.ids, columns, sampling, seed, chat=said.chat)
-        return model_workbook.build(title, what, words, live)
-    if isinstance(what, Model):
+    if not isinstance(what, Model):
+        text = ",".join(map(str, ids)) if ids is not None else None
+        loaded = names.load(str(what), prompt, text, special, live, second, True, system=system)
+    elif system is not None:
+        loaded = names.conversation(title, what, prompt, None, system, live, True)
+    else:
         given = list(ids) if ids is not None else names.prompt_ids(what, prompt, special)
-        other = names.prompt_ids(what, second, special) if second is not None else ()
-        words = passage(what, given, n_tokens, sampling, seed, other)
-        return model_workbook.build(title, what, words, live)
-    text = ",".join(map(str, ids)) if ids is not None else None
-    loaded = names.load(str(what), prompt, text, special, live, second, True, system=system)
+        other = names.prompt_ids(what, second, special) if second is not None else []
+        loaded = names.Loaded(title, what, given, len(given), other)
     columns = loaded.n_tokens if n_tokens is None else n_tokens
     words = passage(loaded.model, loaded.ids, columns, sampling, seed, loaded.second, loaded.chat)
+    if isinstance(what, Model):
+        return model_workbook.build(title, what, words, live)
     return loaded.book(loaded.model, words, live)
 
 
@@ -171,11 +169,8 @@ def why(
     graph = loaded.graph
     found = scores.Head(graph, scores.head_of(graph, str(head)))
     finite.check(graph, graph.values)
-    words = shown(loaded.model.vocabulary.texts)
-    texts = [words[i] for i in loaded.ids]
-    last = loaded.place_of_answer % len(texts)
-    at = last if query is None else scores.place(texts, query, "query")
-    return found.split(at, found.most(at) if key is None else scores.place(texts, key, "key"))
+    at = loaded.place(query, "query")
+    return found.split(at, found.most(at) if key is None else loaded.place(key, "key"))
 
 
 @explained
@@ -232,8 +227,7 @@ def grade(paths: Sequence[str | Path]) -> list[exercises.Grade]:
     """
     if isinstance(paths, str):
         raise InputError("give a list of files")
-    grader = exercises.Grader()
-    return [grader.grade(path) for path in paths]
+    return list(map(exercises.Grader().grade, paths))
 
 
 @explained

@@ -53,15 +53,11 @@ class Recipe:
     ) -> tuple[Book, list[Answer]]:
         """The same, and its yellow cells. Raises InputError."""
         known = language.current()
-        words = known if known.code == self.lang else language.language(self.lang)
-        with language.speaking(words):
-            return self._asked(solved, on_layout)
-
-    def _asked(self, solved: bool, on_layout: OnLayout | None) -> tuple[Book, list[Answer]]:
-        book = self.plain(on_layout)
-        declared = getattr(self._module, "EXERCISES", ()) if self._own_prompt else ()
-        found = exercise.asked(book, self.level, declared)
-        return book, exercise.make(book, found, self.level, asdict(self), solved)
+        with language.speaking(known if known.code == self.lang else language.language(self.lang)):
+            book = self.plain(on_layout)
+            declared = getattr(self._module, "EXERCISES", ()) if self._own_prompt else ()
+            found = exercise.asked(book, self.level, declared)
+            return book, exercise.make(book, found, self.level, asdict(self), solved)
 
     def plain(self, on_layout: OnLayout | None = None) -> Book:
         """The workbook without exercises. Raises InputError."""
@@ -101,13 +97,11 @@ def recipe(
 ) -> Recipe:
     """The recipe of a workbook's exercises. Raises InputError."""
     if names.is_worksheet(name):
-        no_special = not special
-        names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special, tokens=n_tokens)
+        names.check_takes(name, prompt=prompt, ids=ids, no_special=not special, tokens=n_tokens)
         return Recipe(name, level(number), lang=language.current().code)
     loaded = names.load(name, prompt, ids, special, force=force)
     ids_of = tuple(loaded.ids)
-    lang = language.current().code
-    return Recipe(name, level(number), ids_of, n_tokens or loaded.n_tokens, lang)
+    return Recipe(name, level(number), ids_of, n_tokens or loaded.n_tokens, language.current().code)
 
 
 def level(number: int) -> Level:
@@ -197,8 +191,9 @@ def alone(path: str, folder: str) -> Grade:
 def _in_process(job: Callable[[], Grade | Kind], seconds: float) -> Grade | Kind:
     """The result of a job in its own process. Raises InputError if the process gives none."""
     with TemporaryDirectory() as folder:
-        jobs = {"file": job}
-        outcome = child_processes.run(jobs, Path(folder), seconds, lambda *_: None, "")["file"]
+        outcome = child_processes.run({"file": job}, Path(folder), seconds, lambda *_: None, "")[
+            "file"
+        ]
     if outcome.fault:
         raise InputError(outcome.fault)
     found: Grade | Kind = outcome.value

@@ -49,8 +49,7 @@ class Lessons:
     def grade(self, file: str | Path) -> Grade:
         """The mark of a line. Raises InputError for one that is no answer to the lesson."""
         reader, answer = _parts(self.answers[str(file)])
-        mark = lesson.marked(answer, self.asked, self._build)
-        return Grade(str(file), reader, 1, [[mark]])
+        return Grade(str(file), reader, 1, [[lesson.marked(answer, self.asked, self._build)]])
 
 
 def _parts(line: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ The command, `cellformer.load` and `cellformer.build` all resolve their names he
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,14 +22,14 @@ from cellformer.engine.models.choosing import GREEDY
 from cellformer.engine.models.generate import Passage, passage, random_numbers
 from cellformer.engine.models.model import Model
 from cellformer.engine.models.spec import TwoStackSpec
-from cellformer.engine.studies import telling
+from cellformer.engine.studies import scores, telling
 from cellformer.engine.studies.addition import Studies
 from cellformer.engine.studies.folding import folded
 from cellformer.engine.studies.forecast import forecast
 from cellformer.engine.studies.study import Asked
 from cellformer.engine.text import chat_ids, sentence_lists, tokenizing
 from cellformer.engine.text.chat import Chat
-from cellformer.engine.text.tokenizer import IdsOnly, Library, mask_of
+from cellformer.engine.text.tokenizer import IdsOnly, Library, mask_of, shown
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.compose.book import Book, OnLayout
 from cellformer.exporters.file.reading import WORKBOOK, WorkbookFile, present
@@ -76,6 +76,18 @@ class Loaded:
         """The row of the token whose words are ranked: an encoder's mask, or else the last
         token."""
         return self.model.place_of_answer(self.ids) if self.model.spec.gives != "next word" else -1
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the prompt's tokens."""
+        return [shown(self.model.vocabulary.texts)[i] for i in self.ids]
+
+    def place(self, text: str | int | None, option: str) -> int:
+        """The position of a token, by its word or its number (default: the row that is ranked).
+        Raises InputError."""
+        if text is None:
+            return self.place_of_answer % len(self.ids)
+        return scores.place(self.texts, text, option)
 
     def asked(self, force: bool, special: bool = True, **asked: Any) -> Asked:
         """The prompt with a question, for a study. Raises InputError for a model that ranks no
@@ -147,8 +159,7 @@ def load(
         other = [] if second is None else prompt_ids(found, second, special)
         longest = max(len(given), len(other))
         budget.of_passes(found, longest, force)
-        n_tokens = _columns(found, longest, live)
-        return Loaded(name, found, given, n_tokens, other)
+        return Loaded(name, found, given, _columns(found, longest, live), other)
     module = workbooks.find(name)
     if given is None and is_worksheet(name):
         raise InputError(
@@ -320,12 +331,17 @@ def _of_file(name: str) -> Loaded:
     return Loaded(name, made, found.ids, len(found.book.passage.ids))
 
 
-def check_keeps(name: str, **asked: object) -> None:
-    """Raise InputError for an option that a workbook's file does not take."""
+def given_options(asked: Mapping[str, object]) -> Iterator[str]:
+    """The options that somebody gave, as people type them."""
     for option, given in asked.items():
         if given is not None and given is not False and given != ():
-            spelt = option.replace("_", "-")
-            raise InputError(f"{name} is computed with its saved settings; leave out --{spelt}")
+            yield f"--{option.strip('_').replace('_', '-')}"
+
+
+def check_keeps(name: str, **asked: object) -> None:
+    """Raise InputError for an option that a workbook's file does not take."""
+    for option in given_options(asked):
+        raise InputError(f"{name} is computed with its saved settings; leave out {option}")
 
 
 def graph(
@@ -348,12 +364,8 @@ def graph(
 
 def check_takes(name: str, **asked: object) -> None:
     """Raise InputError for an option that a workbook without a model cannot take."""
-    for option, given in asked.items():
-        if given is not None and given is not False:
-            spelt = option.replace("_", "-")
-            raise InputError(
-                f"{name} has no model, so --{spelt} does not work; leave this option out"
-            )
+    for option in given_options(asked):
+        raise InputError(f"{name} has no model, so {option} does not work; leave this option out")
 
 
 def of_gallery(name: str) -> Book | None:

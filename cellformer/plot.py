@@ -24,7 +24,7 @@ from cellformer.engine.cells.batch import variants
 from cellformer.engine.cells.errors import InputError, nearest
 from cellformer.engine.cells.evaluator import Evaluator
 from cellformer.engine.cells.files import replacing
-from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.graph import Graph, Readable
 from cellformer.engine.cells.values import is_finite
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.model import Model
@@ -57,8 +57,7 @@ def pattern(live: Live, heads: str = "*.pattern") -> "Figure":
     `live` is a graph, or an evaluator with its changes; `heads` is a head, `1.2` (layer 1,
     head 2), or a pattern of blocks' names. Raises InputError for a name without a pattern.
     """
-    graph = _graph(live)
-    blocks = _patterns(graph, heads)
+    blocks = _patterns(_graph(live), heads)
     tokens, across = _tokens(live), min(len(blocks), ACROSS)
     down = ceil(len(blocks) / across)
     side = max(1.6, SIDE * len(tokens)) + LETTER * max(map(len, tokens))
@@ -66,7 +65,7 @@ def pattern(live: Live, heads: str = "*.pattern") -> "Figure":
     panels = np.atleast_1d(figure.subplots(down, across, squeeze=False)).ravel()
     for axes, name in zip(panels, blocks, strict=False):
         head = name.removesuffix(".pattern")
-        _squares(axes, _numbers(live, name), tokens, tokens, 1.0)
+        _squares(axes, _values(live)[name], tokens, tokens, 1.0)
         axes.set_title(_label(said(head)))
     for axes in panels[len(blocks) :]:
         axes.set_axis_off()
@@ -83,8 +82,7 @@ def hidden_attention(live: Live, channel: str) -> "Figure":
     """
     graph, tokens = _graph(live), _tokens(live)
     of, number = hidden.named(graph, channel)
-    values = live if isinstance(live, Evaluator) else live.values
-    weights = hidden.weights(values, of, number)
+    weights = hidden.weights(_values(live), of, number)
     side = max(1.6, SIDE * len(tokens)) + LETTER * max(map(len, tokens))
     figure = _figure((side + 1.0, side + 0.3))
     axes = figure.subplots()
@@ -106,17 +104,9 @@ def lens(what: str | Path | Model, prompt: str | None = None) -> "Figure":
         graph.at(f"lens.{n}").copy_with({"resid_final": stage})
     probs = np.array([graph.values[f"lens.{n}.probs"] for n in range(len(stages))])
     words = shown((loaded.model.outputs or loaded.model.vocabulary).texts)
-    best = probs.argmax(axis=-1)  # [n_stages, n_tokens]
-    texts = [[words[v] for v in row] for row in best]
-    tokens = _tokens(graph)
-    wide = max(len(text) for text in (*tokens, *(word for row in texts for word in row)))
-    size = 2.2 + len(tokens) * max(SIDE, LETTER * wide), 0.9 + ROW * len(stages)
-    figure = _figure(size)
-    axes = figure.subplots()
-    rows = [stage.name for stage in stages]
-    image = _squares(axes, probs.max(axis=-1), rows, tokens, 1.0, texts)
-    figure.colorbar(image, ax=axes, label="probability")
-    axes.set_title("the most likely word after each sublayer")
+    texts = [[words[v] for v in row] for row in probs.argmax(axis=-1)]  # [n_stages, n_tokens]
+    figure = _by_stage(graph, probs.max(axis=-1), 1.0, texts, "probability")
+    figure.axes[0].set_title("the most likely word after each sublayer")
     return figure
 
 
@@ -160,18 +150,23 @@ def attribution(
 @explained
 def stream(live: Live) -> "Figure":
     """The length of the residual stream after each sublayer (rows) at each token (columns)."""
-    graph = _graph(live)
-    stages, tokens = lenses.stages(graph), _tokens(live)
-    lengths = np.array([np.linalg.norm(_numbers(live, s.name), axis=1) for s in stages])
+    stages = lenses.stages(_graph(live))
+    lengths = np.array([np.linalg.norm(_values(live)[s.name], axis=1) for s in stages])
     texts = [[f"{x:.3g}" for x in row] for row in lengths]
+    figure = _by_stage(live, lengths, float(lengths.max()), texts, "length")
+    figure.axes[0].set_title("length of the residual stream after each sublayer")
+    return figure
+
+
+def _by_stage(
+    live: Live, values: np.ndarray, most: float, texts: Sequence[Sequence[str]], label: str
+) -> "Figure":
+    """Squares for a number of each sublayer (rows) at each token (columns), with texts in them."""
+    rows, tokens = [stage.name for stage in lenses.stages(_graph(live))], _tokens(live)
     wide = max(len(text) for text in (*tokens, *(text for row in texts for text in row)))
-    size = 2.2 + len(tokens) * max(SIDE, LETTER * wide), 0.9 + ROW * len(stages)
-    figure = _figure(size)
+    figure = _figure((2.2 + len(tokens) * max(SIDE, LETTER * wide), 0.9 + ROW * len(rows)))
     axes = figure.subplots()
-    rows = [stage.name for stage in stages]
-    image = _squares(axes, lengths, rows, tokens, float(lengths.max()), texts)
-    figure.colorbar(image, ax=axes, label="length")
-    axes.set_title("length of the residual stream after each sublayer")
+    figure.colorbar(_squares(axes, values, rows, tokens, most, texts), ax=axes, label=label)
     return figure
 
 
@@ -277,8 +272,8 @@ def _graph(live: Live) -> Graph:
     return live.graph if isinstance(live, Evaluator) else live
 
 
-def _numbers(live: Live, name: str) -> np.ndarray:
-    return live[name] if isinstance(live, Evaluator) else live.values[name]
+def _values(live: Live) -> Readable:
+    return live if isinstance(live, Evaluator) else live.values
 
 
 def _patterns(graph: Graph, heads: str) -> list[str]:
@@ -294,15 +289,14 @@ def _patterns(graph: Graph, heads: str) -> list[str]:
                 f"a picture cannot show {len(found)} heads; name a layer: 'blocks.0.*.pattern'"
             )
         return found
-    head = heads.removesuffix(".pattern")
-    return [f"{scores.head_of(graph, head)}.pattern"]
+    return [f"{scores.head_of(graph, heads.removesuffix('.pattern'))}.pattern"]
 
 
 def _tokens(live: Live) -> list[str]:
     """The labels of the tokens, as in frames."""
-    graph, values = _graph(live), live if isinstance(live, Evaluator) else live.values
-    n_tokens = graph["tokens"].shape[0]
-    return list(graph.labels("token", 0, values)) or list(map(str, range(n_tokens)))
+    n_tokens = _graph(live)["tokens"].shape[0]
+    labels = _graph(live).labels("token", 0, _values(live))
+    return list(labels) or list(map(str, range(n_tokens)))
 
 
 def _squares(

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -178,19 +178,16 @@ def run(
     with kept:
         missing = kept.missing
         advance(len(parts) - len(missing))
-        named = partial(_named, prompts)
         todo = [parts[k] for k in missing]
-        for n, rows in work.done(asked.rows, todo, workers, tell, named):
+        for n, rows in work.done(
+            asked.rows, todo, workers, tell, lambda part: f"prompt {part[0]} of {len(prompts)}"
+        ):
             kept.add(missing[n], rows)
             advance(1)
         found = [row for k in range(len(parts)) for row in kept.results[k]]
         if output is not None:
             write(output, asked.columns, found)
     return found
-
-
-def _named(prompts: Sequence[Prompt], part: tuple[int, Prompt]) -> str:
-    return f"prompt {part[0]} of {len(prompts)}"
 
 
 def _check(asked: Task, parts: Sequence[tuple[int, Prompt]]) -> None:
@@ -214,8 +211,10 @@ def read(path: Path) -> list[Prompt]:
         raise InputError(f"{path} is larger than {LARGEST / 1e6:,.0f} MB; split the file")
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            table = path.suffix.lower() == ".csv"
-            found = _table(path, csv.DictReader(file)) if table else _lines(file)
+            if path.suffix.lower() == ".csv":
+                found = _table(path, csv.DictReader(file))
+            else:
+                found = [Prompt(line.rstrip("\r\n")) for line in file if line.strip()]
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text; save the file as UTF-8") from None
     except csv.Error as error:
@@ -223,10 +222,6 @@ def read(path: Path) -> list[Prompt]:
     if not found:
         raise InputError(f"{path} has no prompts; write one prompt on each line")
     return found
-
-
-def _lines(file: Iterable[str]) -> list[Prompt]:
-    return [Prompt(line.rstrip("\r\n")) for line in file if line.strip()]
 
 
 def _table(path: Path, table: "csv.DictReader[str]") -> list[Prompt]:

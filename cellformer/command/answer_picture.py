@@ -6,7 +6,9 @@ pale. The same graph gives the same bytes.
 
 from collections.abc import Sequence
 from html import escape
+from itertools import accumulate
 
+from cellformer.engine.cells.groups import grouped
 from cellformer.engine.cells.texts import on_terminal
 from cellformer.engine.studies.answer_graph import ANSWER, Edge, Ends, short
 
@@ -56,28 +58,17 @@ def _label(name: str) -> str:
 def _rows(names: set[str]) -> list[str]:
     """The rows that have nodes, from below: the embedding, each layer's heads, its MLP, the
     answer."""
-    return [row for _, row in sorted({(_depth(name), _row_of(name)) for name in names})]
+    return [row for *_, row in sorted(set(map(_row_of, names)))]
 
 
-def _row_of(name: str) -> str:
+def _row_of(name: str) -> tuple[int, bool, str]:
+    """The row of a node: its layer, whether it is above the layer's heads, and its text."""
     if name == ANSWER:
-        return "answer"
+        return 1 << 30, False, "answer"
     if not name.startswith("blocks."):
-        return "tokens"
-    layer = name.split(".")[1]
-    return f"layer {layer} {'heads' if _of_heads(name) else 'MLP'}"
-
-
-def _of_heads(name: str) -> bool:
-    return ".attn" in name or ".ln1" in name
-
-
-def _depth(name: str) -> tuple[int, int]:
-    if name == ANSWER:
-        return 1 << 30, 0
-    if not name.startswith("blocks."):
-        return -1, 0
-    return int(name.split(".")[1]), int(not _of_heads(name))
+        return -1, False, "tokens"
+    layer, of_heads = int(name.split(".")[1]), ".attn" in name or ".ln1" in name
+    return layer, not of_heads, f"layer {layer} {'heads' if of_heads else 'MLP'}"
 
 
 Place = tuple[int, int]  # of a node's middle
@@ -87,21 +78,17 @@ def _places(
     nodes: Sequence[tuple[str, int]], rows: Sequence[str], n_tokens: int
 ) -> tuple[dict[tuple[str, int], Place], int]:
     """The place of each node, and the width of the picture; columns are as wide as they must be."""
-    cells: dict[tuple[str, int], list[tuple[str, int]]] = {}
-    for node in nodes:
-        cells.setdefault((_row_of(node[0]), node[1]), []).append(node)
+    cells = grouped(nodes, lambda node: (_row_of(node[0])[-1], node[1]))
     sizes = [max([len(x) for (_, t), x in cells.items() if t == n] or [1]) for n in range(n_tokens)]
-    left, lefts = LEFT + 40, []
-    for size in sizes:
-        lefts.append(left)
-        left += size * (WIDE + GAP) + 2 * GAP
+    widths = (size * (WIDE + GAP) + 2 * GAP for size in sizes)
+    *lefts, right = accumulate(widths, initial=LEFT + 40)
     found = {}
     for (row, token), several in cells.items():
         y = TOP + STEP * (len(rows) - 1 - rows.index(row)) + STEP // 2
         for n, node in enumerate(several):
             shift = (sizes[token] - len(several)) * (WIDE + GAP) // 2
             found[node] = lefts[token] + shift + n * (WIDE + GAP) + WIDE // 2, y
-    return found, left + GAP
+    return found, right + GAP
 
 
 def _line(

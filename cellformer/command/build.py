@@ -223,9 +223,7 @@ def with_digits(model: Model, digits: str = "", path: Path | None = None) -> Mod
     if path is not None and path.suffix.lower() in SUFFIXES:
         return model
     stored = any(isinstance(w, Stored) for w in model.weights.values())
-    if digits == "short" or (not digits and stored):
-        return model.with_decimals()
-    return model
+    return model.with_decimals() if digits == "short" or (not digits and stored) else model
 
 
 def announce(

@@ -8,7 +8,7 @@ from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.cells import Cells, watched_cell
 from cellformer.command.console import console, line
-from cellformer.engine import Graph, InputError
+from cellformer.engine import InputError
 from cellformer.engine.cells import cell_gradient
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.errors import UnknownNameError
@@ -20,7 +20,8 @@ from cellformer.exporters.compose import cells
 def report(found: Cells, target: str, top: int) -> Answer:
     """The gradient of a cell by the input numbers, the largest first."""
     name, value, slopes = _of(found, target)
-    typed = {block: slope for block, slope in slopes.items() if _is_typed(found.graph, block)}
+    inputs = {block.name for block in found.graph if not block.computed and block.kind != "ids"}
+    typed = {block: slope for block, slope in slopes.items() if block in inputs}
     held = {block: cell_gradient.as_numbers(found.graph.inputs[block]) for block in typed}
     shares = {block: held[block] * slope for block, slope in typed.items()}
 
@@ -80,16 +81,10 @@ def number(value: float | str | bool, cell: str) -> float:
     raise InputError(f"{cell} {held}; name a cell that holds a number")
 
 
-def _is_typed(graph: Graph, name: str) -> bool:
-    """Whether a block holds input numbers: no formulas, no ids."""
-    return not graph[name].computed and graph[name].kind != "ids"
-
-
 def _largest(numbers: Mapping[str, np.ndarray], n: int) -> Iterator[tuple[str, tuple[int, int]]]:
     """The n cells with the largest sizes other than 0, of either sign."""
     names = [name for name, x in numbers.items() for _ in range(x.size)]
     places = [at for x in numbers.values() for at in np.ndindex(*x.shape)]
     sizes = np.abs(np.concatenate([np.empty(0), *(x.ravel() for x in numbers.values())]))
     for k in ranked(sizes, min(n, int(np.count_nonzero(sizes)))):
-        i, j = places[k]
-        yield names[k], (i, j)
+        yield names[k], places[k]

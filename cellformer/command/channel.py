@@ -11,8 +11,7 @@ from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.console import console, line
 from cellformer.engine.cells import finite
-from cellformer.engine.studies import hidden_attention, scores
-from cellformer.engine.text.tokenizer import shown
+from cellformer.engine.studies import hidden_attention
 
 Channel = Annotated[
     str | None,
@@ -31,10 +30,7 @@ def taken(loaded: names.Loaded, channel: str, from_: str | None, force: bool) ->
     graph = loaded.graph
     of, number = hidden_attention.named(graph, channel)
     finite.check(graph, graph.values)
-    words = list(shown(loaded.model.vocabulary.texts))
-    texts = [words[i] for i in loaded.ids]
-    last = loaded.place_of_answer % len(texts)
-    reader = last if from_ is None else scores.place(texts, from_, "--from")
+    texts, reader = loaded.texts, loaded.place(from_, "--from")
     weights = hidden_attention.weights(graph.values, of, number)[reader]
     inputs = graph.values[of.x.name][:, number]
     read = float(graph.values[of.z.name][reader, number])

@@ -149,8 +149,7 @@ def _write(loaded: names.Loaded, found: Wish, path: Path) -> None:
     """Write the workbook of the original model, with the change typed over its weights."""
     from cellformer.exporters.file import xlsx
 
-    words = passage(loaded.model, loaded.ids, loaded.n_tokens)
-    book = loaded.book(loaded.model, words)
+    book = loaded.book(loaded.model, passage(loaded.model, loaded.ids, loaded.n_tokens))
     typed = {book.graph[name][i, j]: now for name, i, j, _, now in found.cells()}
     xlsx.write(book, path, shown=book.edited(typed))
 

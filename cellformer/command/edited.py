@@ -12,7 +12,7 @@ from cellformer.command import printing, results
 from cellformer.command.answer import Answer
 from cellformer.command.console import console, line
 from cellformer.command.options import Force
-from cellformer.engine import InputError, Model
+from cellformer.engine import Evaluator, InputError, Model
 from cellformer.engine.cells import finite
 from cellformer.engine.cells.arrays import ranked
 from cellformer.engine.cells.files import check_replaceable
@@ -65,22 +65,21 @@ def _tell(file: Path, found: edited.Edited) -> None:
         ("formula typed over", found.overwritten),
         ("text or constant changed", found.labels),
     )
-    if not any(changes for _, changes in groups):
+    differing = {title: changes for title, changes in groups if changes}
+    for title, changes in differing.items():
+        table = printing.table_of(title, "at", "was", "is", "")
+        for change in changes:
+            table.add_row(*map(Text, (*change[:2], *map(_short, change[2:4]), change.counts)))
+        console.print(table)
+        console.print()
+    if not differing:
         nothing = (
             "of the original cells differs" if found.added else "differs from the workbook as built"
         )
         line(f"{file}: nothing {nothing}")
-        _added(found)
-        return
-    for title, changes in groups:
-        if changes:
-            table = printing.table_of(title, "at", "was", "is", "")
-            for change in changes:
-                table.add_row(*map(Text, (*change[:2], *map(_short, change[2:4]), change.counts)))
-            console.print(table)
-            console.print()
     _added(found)
-    _effect(found)
+    if differing:
+        _effect(found)
 
 
 def _plain(file: Path, found: edited.Edited) -> results.Diff:
@@ -101,14 +100,12 @@ def _plain(file: Path, found: edited.Edited) -> results.Diff:
             for change in changes
         ],
     }
-    for cell in found.added:
-        told["changes"].append(_beside("added", cell.where, cell.where, cell.now))
-    if len(told["changes"]) == len(found.added):
+    differs = bool(told["changes"])
+    told["changes"] += [_beside("added", cell.where, cell.where, cell.now) for cell in found.added]
+    if not differs:
         return told
     try:
-        live = found.live()
-        if isinstance(found, edited.EditedModel):
-            finite.check(found.book.graph, live)
+        live = _live(found)
     except InputError as error:
         told["refused"] = str(error)
         return told
@@ -117,6 +114,14 @@ def _plain(file: Path, found: edited.Edited) -> results.Diff:
     elif found.model.spec.gives == "next word":
         told["prompt"], told["words"] = found.sentence, _words(found)
     return told
+
+
+def _live(found: edited.Edited) -> Evaluator:
+    """The values after the edits. Raises InputError if a number of a model is not finite."""
+    live = found.live()
+    if isinstance(found, edited.EditedModel):
+        finite.check(found.book.graph, live)
+    return live
 
 
 def _beside(kind: str, cell: str, at: str, now: float | str | bool) -> results.Differs:
@@ -195,18 +200,18 @@ def _added(found: edited.Edited) -> None:
 def _effect(found: edited.Edited) -> None:
     """Print the effect of the edits, if it can be computed."""
     try:
-        live = found.live()
-        if isinstance(found, edited.EditedModel):
-            finite.check(found.book.graph, live)
+        live = _live(found)
     except InputError as error:
         return line(str(error))
-    if isinstance(found, edited.EditedModel) and found.model.spec.gives != "next word":
-        _encoder(found)
-    elif isinstance(found, edited.EditedModel):
+    if not isinstance(found, edited.EditedModel):
+        printing.changes(live)
+    elif found.model.spec.gives == "next word":
         _prompt(found)
         _ranking(found)
+    elif found.model.spec.gives == "sentence":
+        printing.vectors(live, changed=True)
     else:
-        printing.changes(live)
+        printing.ranking(printing.output_words(found.model), live, True, None, 0, "word")
 
 
 def import_(
@@ -315,15 +320,6 @@ def _prompt(found: edited.EditedModel) -> None:
             f"the vocabulary does not contain {word!r}; the sheet uses the first word of the "
             "vocabulary instead"
         )
-
-
-def _encoder(found: edited.EditedModel) -> None:
-    """Print the words for the mask, or the cosine, before and after."""
-    live = found.live()
-    if found.model.spec.gives == "sentence":
-        printing.vectors(live, changed=True)
-    else:
-        printing.ranking(printing.output_words(found.model), live, True, None, 0, "word")
 
 
 def _ranking(found: edited.EditedModel) -> None:

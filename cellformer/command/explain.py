@@ -15,10 +15,12 @@ from cellformer.command.console import console, line
 from cellformer.command.options import workbook_names
 from cellformer.command.printing import value_text
 from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.evaluator import Evaluator
+from cellformer.engine.cells.groups import grouped
 from cellformer.engine.cells.rounding import NEAR
 from cellformer.engine.cells.texts import cut, readable
 from cellformer.exporters.compose.address import address
-from cellformer.exporters.compose.book import START, Book, Reading
+from cellformer.exporters.compose.book import START, Book
 from cellformer.exporters.compose.cells import SheetCell, owner
 from cellformer.exporters.edits.edited import Edited, EditedCell, EditedModel
 from cellformer.exporters.file.reading import WorkbookFile, present
@@ -129,10 +131,10 @@ class Asked:
     @cached_property
     def now(self) -> SheetCell:
         """The cell with its value as the edits make it."""
-        return self._with(self.book.reading(self.opened.live()))
+        return self._with(self.opened.live())
 
-    def _with(self, reading: Reading) -> SheetCell:
-        return replace(self.built, reading=reading)
+    def _with(self, live: Evaluator) -> SheetCell:
+        return replace(self.built, reading=self.book.reading(live))
 
     @property
     def saved(self) -> Any:
@@ -153,14 +155,13 @@ class Asked:
         very many, all edits of a block count as one."""
         edits, found = self.opened.values, list[Reached]()
         by_name = {one.name: one for one in (*self.opened.inputs, *self.opened.overwritten)}
-        for values in (
-            _by_block(edits) if len(edits) > MOST_EDITS else ({at: edits[at]} for at in edits)
-        ):
-            live = self.opened.after(values)
-            alone = self._with(self.book.reading(live)).value
+        by_block = len(edits) > MOST_EDITS
+        for several in grouped(edits, lambda at: at[0] if by_block else at).values():
+            values = {at: edits[at] for at in several}
+            alone = self._with(self.opened.after(values)).value
             if _alike(alone, self.built.value, SAME):
                 continue
-            block, i, j = next(iter(values))
+            block, i, j = several[0]
             one = by_name.get(f"{block}[{i},{j}]")
             if one is None or len(values) > 1:
                 found.append(Reached(block, self.book.area(block), alone, n=len(values)))
@@ -240,10 +241,11 @@ class Asked:
     def _labels(self, block: Block, i: int, j: int) -> str:
         """The words of its row and column."""
         frame = self.book.graph.frame(block.name)
-        told = []
-        for axis, label in zip(block.axes, (frame.rows[i], frame.columns[j]), strict=True):
-            if isinstance(label, str):
-                told.append(f"{axis or 'entry'} ‘{readable(label)}’")
+        told = [
+            f"{axis or 'entry'} ‘{readable(label)}’"
+            for axis, label in zip(block.axes, (frame.rows[i], frame.columns[j]), strict=True)
+            if isinstance(label, str)
+        ]
         return f"; {', '.join(told)}" if told else ""
 
     def _of_page(self) -> str:
@@ -261,12 +263,10 @@ class Asked:
         return "a text" if isinstance(self.built.value, str) else "a number"
 
     def _value(self) -> Iterator[str]:
-        value, was = self.value, self.built.value
-        if self._kept or _alike(value, was, SAME):
-            yield f"The cell's value is {_short(value)}."
-        else:
-            yield f"The cell's value is {_short(value)}. As built, the value was {_short(was)}."
-        saved = self.saved
+        value, was, saved = self.value, self.built.value, self.saved
+        same = self._kept or _alike(value, was, SAME)
+        as_built = "" if same else f" As built, the value was {_short(was)}."
+        yield f"The cell's value is {_short(value)}.{as_built}"
         if saved is not None and self.own is None and not _alike(saved, value, NEAR):
             yield (
                 f"The file shows {_short(saved)} instead. Recalculate the file, and save the file."
@@ -277,11 +277,10 @@ class Asked:
         found = []
         for sheet, rect in dict.fromkeys(self.built.reads()):
             where = address(sheet, rect, self.built.sheet)
-            of = owner(self.book, sheet, rect.top, rect.left)
-            name = of[0].name if of else ""
-            if rect.size == 1:
-                name = SheetCell(self.now.reading, sheet, rect.top, rect.left).name if of else ""
-            found.append(f"{where} ({name})" if name else where)
+            if of := owner(self.book, sheet, rect.top, rect.left):
+                cell = SheetCell(self.now.reading, sheet, rect.top, rect.left)
+                where += f" ({cell.name if rect.size == 1 else of[0].name})"
+            found.append(where)
         return found
 
     def _readers(self) -> str:
@@ -337,14 +336,6 @@ class Asked:
                 for one in self.reached
             ],
         }
-
-
-def _by_block(edits: Values) -> list[Values]:
-    """The edits of each block."""
-    found: dict[str, dict[tuple[str, int, int], Any]] = {}
-    for at, value in edits.items():
-        found.setdefault(at[0], {})[at] = value
-    return list(found.values())
 
 
 def _alike(a: Any, b: Any, within: float) -> bool:

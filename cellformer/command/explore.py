@@ -92,11 +92,9 @@ def run(
     vector; with --second, it prints the cosine of the two sentences. An encoder-decoder reads the
     prompt with its encoder, and ranks the words that can begin its answer.
     """
-    given = {"prompt": prompt, "second": second, "ids": ids, "no_special": no_special}
-    given |= {"chat": chat, "system": system}
-    asked = (
-        given | {"file": file} | {"tokens": tokens, "mean": mean, "lens": lens, "adapter": adapter}
-    )
+    asked: dict[str, object] = {"prompt": prompt, "second": second, "ids": ids}
+    asked |= {"chat": chat, "system": system, "file": file, "tokens": tokens, "mean": mean}
+    asked |= {"no_special": no_special, "lens": lens, "adapter": adapter}
     if names.is_workbook(name):
         names.check_keeps(name, **asked)
         return _run_opened(names.opened(name), sets, ablate, target, show)
@@ -108,7 +106,9 @@ def run(
     budget.of_passes(loaded.model, tokens or len(loaded.ids), force)
     if target is not None or lens:
         needs_words(loaded)
-    model = _averaged(loaded) if mean else loaded.model
+    model = loaded.model
+    if mean:
+        model = ablation.with_averages(model, list(filter(None, (loaded.ids, loaded.second))))
     graph = continued(model, loaded, tokens)
     row = loaded.place_of_answer
     wanted = None if target is None else word_of(model, target, graph, row)
@@ -247,8 +247,7 @@ def generate(
     sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
     found = steps(loaded.model, loaded.ids, n_tokens, sampling, seed)
     done: list[Step] = []
-    tokens = _until(found, () if ignore_eos else vocabulary.ends, done)
-    parts = _written(loaded, tokens, stops)
+    parts = _written(loaded, _until(found, () if ignore_eos else vocabulary.ends, done), stops)
 
     def tell() -> None:
         for text in parts:
@@ -367,11 +366,6 @@ def _spelt(model: Model, ids: Sequence[int]) -> str:
     return found[0] if found else model.reader.decode(ids)
 
 
-def _averaged(loaded: names.Loaded) -> Model:
-    """The model with the averages that mean ablation writes, as in its workbook."""
-    return ablation.with_averages(loaded.model, list(filter(None, (loaded.ids, loaded.second))))
-
-
 def _until(found: Iterable[Step], ends: Sequence[int], done: list[Step]) -> Iterator[int]:
     """The tokens of steps, up to one in `ends`; each step is appended to `done`."""
     for step in found:
@@ -391,13 +385,11 @@ def _views(graph: Graph, target: int | None, row: int) -> lenses.Views:
 
 def _ablate(live: Evaluator, off: Sequence[str] | None, mean: bool) -> None:
     """Apply --ablate and --mean."""
-    change: dict[tuple[str, int, int], float] = {}
-    for part in off or ():
-        change |= ablation.off(live.graph, part)
+    for change in [ablation.off(live.graph, part) for part in off or ()]:
+        for (block, i, j), value in change.items():
+            live.set(block, i, j, value)
     if mean and "mean_ablation" in live.graph.blocks:
-        change["mean_ablation", 0, 0] = 1.0
-    for (block, i, j), value in change.items():
-        live.set(block, i, j, value)
+        live.set("mean_ablation", 0, 0, 1.0)
 
 
 def _run_opened(

@@ -95,7 +95,9 @@ def _tell(found: Sensitivity, said: str, top: int) -> None:
     for times_weight, title in ((False, "|gradient|"), (True, "|weight × gradient|")):
         console.print()
         printing.rows(found.largest(top, times_weight), f"weights with the largest {title}:")
-    _groups(found, top)
+    for heads, title in ((False, "blocks of weights:"), (True, "heads, MLPs and norms:")):
+        console.print()
+        printing.rows(sorted(found.groups(heads), key=lambda group: -group.size)[:top], title)
     _parts(found)
 
 
@@ -111,13 +113,6 @@ def _plain(found: Sensitivity, said: str, top: int) -> results.Gradient:
         "heads": found.groups(heads=True),
         "parts": found.parts(),
     }
-
-
-def _groups(found: Sensitivity, top: int) -> None:
-    """Sums over blocks, and over heads, the largest first."""
-    for heads, title in ((False, "blocks of weights:"), (True, "heads, MLPs and norms:")):
-        console.print()
-        printing.rows(sorted(found.groups(heads), key=lambda group: -group.size)[:top], title)
 
 
 def _parts(found: Sensitivity) -> None:

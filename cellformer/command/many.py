@@ -14,6 +14,7 @@ from cellformer.command.answer import Answer
 from cellformer.command.console import line
 from cellformer.command.sharing import Sharing
 from cellformer.engine import InputError
+from cellformer.names import given_options
 from cellformer.studies import Task
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -33,10 +34,8 @@ class Many:
         if self.prompts is None:
             self.sharing.check_none("give a file of prompts with --prompts")
             return False
-        for option, given in one.items():
-            if given is not None and given is not False:
-                spelt = option.strip("_").replace("_", "-")
-                raise InputError(f"--prompts reads the prompts from a file; leave out --{spelt}")
+        for option in given_options(one):
+            raise InputError(f"--prompts reads the prompts from a file; leave out {option}")
         if self.sharing.resume and self.output is None:
             raise InputError(
                 "--resume continues a run that was stopped; name the table of that run with -o"

@@ -109,8 +109,7 @@ def patch(
     other = pair.others(asked)
     sites = site or ([] if path else patching.sites(asked.graph))
     asked.allow(max(1, len(sites)) * len(loaded.ids))
-    found = pair.compared(asked, other, sites, path)
-    return _answer(asked, other, found, path)
+    return _answer(asked, other, pair.compared(asked, other, sites, path), path)
 
 
 def _answer(
@@ -118,15 +117,16 @@ def _answer(
 ) -> Answer:
     """The two sentences, and every patch."""
     texts = shown(asked.model.vocabulary.texts)
-    tokens, others = [texts[i] for i in asked.ids], [texts[i] for i in other]
+    tokens, others = ([texts[i] for i in ids] for ids in (asked.ids, other))
+    target, rival = asked.words[found.target], asked.words[found.rival]
     rows = pair.rows(asked, found)
 
     def result() -> results.Patch:
         told: results.Patch = {
             "tokens": tokens,
             "against": others,
-            "target": asked.words[found.target],
-            "rival": asked.words[found.rival],
+            "target": target,
+            "rival": rival,
             "before": found.before,
             "other": found.other,
             "sites": rows,
@@ -137,9 +137,8 @@ def _answer(
 
     def tell() -> None:
         for text, scores in ((tokens, found.before), (others, found.other)):
-            target, rival = asked.words[found.target], asked.words[found.rival]
-            lead = f"{scores.lead:+.4f} ahead of {rival}"
-            line(f"{' '.join(text)}   {target} {scores.probability:.4f}, {lead}")
+            ahead = f"{scores.lead:+.4f} ahead of {rival}"
+            line(f"{' '.join(text)}   {target} {scores.probability:.4f}, {ahead}")
         console.print()
         if path:
             line(f"from {path[0]} to {path[1]} alone:")
@@ -153,8 +152,7 @@ def _answer(
 
 def _tell(found: Sequence[PatchedSite], all_of_them: bool) -> None:
     """Print the patches that recover most."""
-    order = sorted(filter(_size, found), key=_size, reverse=True)
-    order = list(found) if all_of_them else order
+    order = found if all_of_them else sorted(filter(_size, found), key=_size, reverse=True)
     printing.rows(order[:TOP], hidden=("against", "rival", "logit", "lead"))
     if len(order) < len(found):
         line(f"{len(found) - len(order):,} other patches recover none of the difference")
@@ -170,10 +168,8 @@ def _closing(found: Sequence[PatchedSite], path: tuple[str, str] | None) -> str:
     most = max(found, key=lambda row: row.recovered or 0.0, default=None)
     if most is None or not most.recovered:
         return ""
-    where = f"{said(most.site)} at {most.word} ({most.token})"
-    if path:
-        where = f"the path from {said(path[0])} to {said(path[1])}"
-        where += "" if most.token is None else f" at {most.word} ({most.token})"
+    where = f"the path from {said(path[0])} to {said(path[1])}" if path else said(most.site)
+    where += "" if most.token is None else f" at {most.word} ({most.token})"
     return f"{most.recovered:.0%} of the difference between the two answers comes from {where}."
 
 

@@ -48,8 +48,8 @@ def steps(words: Sequence[str], done: Sequence[Step]) -> None:
     """Print generated tokens, and how many cells were computed for each."""
     table = table_of("", "token", "id", "cells computed", "of a full pass")
     for k, step in enumerate(done, 1):
-        cells = (f"{step.n_cells:,}", f"{step.n_full:,}")
-        table.add_row(str(k), Text(words[step.token], "bold"), str(step.token), *cells)
+        numbers = (str(step.token), f"{step.n_cells:,}", f"{step.n_full:,}")
+        table.add_row(str(k), Text(words[step.token], "bold"), *numbers)
     console.print(table)
 
 
@@ -106,22 +106,16 @@ def ranking(
 ) -> None:
     """Print the most likely words at a token under a head, and the target; if cells changed, beside
     the baseline."""
-    logits, probs = live["logits"][row], live["probs"][row]
-    before = live.graph.values["probs"][row]
     table = Table(box=None)
     table.add_column("", style="dim", justify="right")
     table.add_column(head, style="bold")
     for number in ["logit", "probability"] + (["baseline", "change"] if changed else []):
         table.add_column(number, justify="right")
-    order = ranked(probs)
-    shown_ = order[:TOP] + ([target] if target is not None and target not in order[:TOP] else [])
-    for v in shown_:
-        style = "bold cyan" if v == target else "bold"
-        cells: list[str | Text] = [str(order.index(v) + 1), Text(words[v], style)]
-        cells += [f"{logits[v]:.4f}", f"{probs[v]:.4f}"]
-        if changed:
-            cells += [f"{before[v]:.4f}", f"{probs[v] - before[v]:+.4f}"]
-        table.add_row(*cells)
+    for found in ranked_words(words, live, target, row):
+        logit, p, before = (np.float64(found[n]) for n in ("logit", "probability", "baseline"))
+        change = (f"{before:.4f}", f"{p - before:+.4f}") if changed else ()
+        word = Text(found["word"], "bold cyan" if found["id"] == target else "bold")
+        table.add_row(str(found["rank"]), word, f"{logit:.4f}", f"{p:.4f}", *change)
     console.print(table)
 
 
@@ -168,12 +162,11 @@ def lens(words: Sequence[str], live: Evaluator, views: Views, target: int) -> No
     """Print the logit lens: the most likely words after each sublayer."""
     heads = [text for k in range(1, LENS_WORDS + 1) for text in (f"likeliest {k}", "")]
     table = table_of("after", *heads, words[target])
-    for n, stage in enumerate(stage_names(live.graph, views.stages)):
-        probs = live[f"lens.{n}.probs"][0]
-        cells: list[str | Text] = [stage]
-        for v in ranked(probs, LENS_WORDS):
-            cells += [Text(words[v], "bold"), f"{probs[v]:.4f}"]
-        table.add_row(*cells, f"{probs[target]:.4f}")
+    found = lens_stages(words, live, views, target)
+    for stage, name in zip(found, stage_names(live.graph, views.stages), strict=True):
+        pairs = zip(stage["words"], stage["probabilities"], strict=True)
+        cells = (cell for word, p in pairs for cell in (Text(word, "bold"), f"{p:.4f}"))
+        table.add_row(name, *cells, f"{stage['target']:.4f}")
     console.print()
     console.print(table)
 
@@ -226,10 +219,10 @@ def rows(
 def tables(book: Book) -> None:
     """Print every table of a workbook: its kind, its address and its first value."""
     table = table_of("table", "shape", "", "at", "first value")
-    for found, block in zip(listed_tables(book), book.graph, strict=True):
-        kind = "computed" if found["computed"] else "typed"
-        shape = f"{found['rows']} x {found['columns']}"
-        row = (block.name, shape, kind, found["at"], value_text(book.clean(block[0, 0])))
+    for block in book.graph:
+        kind, (rows, columns) = "computed" if block.computed else "typed", block.shape
+        first = value_text(book.clean(block[0, 0]))
+        row = (block.name, f"{rows} x {columns}", kind, book.area(block.name), first)
         table.add_row(*map(Text, row))
     console.print(table)
 
@@ -274,11 +267,10 @@ def block_rows(live: Evaluator, names: Sequence[str]) -> Iterator[Mapping[str, A
     """The values of blocks as a table: a line for each row, with the labels of its columns."""
     for name in names:
         frame = live.frame(name)
-        columns = frame.to_dict()
-        for i, label in enumerate(frame.rows):
-            found = {"block": name} if len(names) > 1 else {}
-            numbers = {str(head): column[i] for head, column in columns.items()}
-            yield found | {"row": label} | numbers
+        block = {"block": name} if len(names) > 1 else {}
+        for label, row in zip(frame.rows, frame.values, strict=True):
+            numbers = dict(zip(map(str, frame.columns), row, strict=True))
+            yield block | {"row": label} | numbers
 
 
 def value_text(value: Any) -> str:

@@ -69,18 +69,18 @@ def quantize(
     wanted = None if target is None else word_of(model, target, graph, row)
     measure = Measure(model, loaded.ids, wanted, texts, row)
     found = list(measure.effects(grids))
+    words, rival = measure.words[measure.target], measure.words[measure.rival]
+    result: results.Quantize = {"target": words, "rival": rival, "effects": found}
 
     def tell() -> None:
         printing.prompt(model.vocabulary.decode(loaded.ids), len(loaded.ids))
-        _together(measure, found)
+        printing.rows(
+            [effect for effect in found if effect.part == ALL],
+            f"all parts rounded together; the lead is how far {words} is ahead of {rival}:",
+        )
         _alone(measure, found)
 
-    def result() -> results.Quantize:
-        words = measure.words
-        target, rival = words[measure.target], words[measure.rival]
-        return {"target": target, "rival": rival, "effects": found}
-
-    return Answer(tell, result, "effects")
+    return Answer(tell, lambda: result, "effects")
 
 
 def widths(bits: str) -> list[int]:
@@ -99,16 +99,6 @@ def _texts(model: Model, path: Path, special: bool) -> list[list[int]]:
             "add a longer prompt"
         )
     return found
-
-
-def _together(measure: Measure, found: Sequence[Rounded]) -> None:
-    """Print the effect of all parts together on a grid."""
-    words = measure.words
-    together = [effect for effect in found if effect.part == ALL]
-    target, rival = words[measure.target], words[measure.rival]
-    printing.rows(
-        together, f"all parts rounded together; the lead is how far {target} is ahead of {rival}:"
-    )
 
 
 def _alone(measure: Measure, found: Sequence[Rounded]) -> None:

@@ -18,7 +18,6 @@ from cellformer.engine.cells.files import replacing
 from cellformer.engine.studies import pair
 from cellformer.engine.studies.answer_graph import Ends, Node, short
 from cellformer.engine.studies.circuit import Circuit
-from cellformer.engine.text.tokenizer import shown
 
 Word = Annotated[
     str | None,
@@ -88,8 +87,7 @@ def say(
     if also is not None and not texts:
         raise InputError(f"{also} contains no text; write one text on each line")
     found = answers.why(loaded, word, rival, NEURONS * neurons, other, texts)
-    tokens = [shown(loaded.model.vocabulary.texts)[i] for i in loaded.ids]
-    words = printing.output_words(loaded.model)
+    tokens, words = loaded.texts, printing.output_words(loaded.model)
     if output is not None:
         _draw(output, found, tokens, words)
 
@@ -111,9 +109,8 @@ def say(
 def _draw(path: Path, found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
     """Write the picture."""
     title = f"{words[found.target]} over {words[found.rival]}"
-    edges = [cut.edge for cut in found.edges]
-    kept = found.circuit.edges if found.circuit else ()
-    picture = answer_picture.svg(title, tokens, edges, here(found, kept))
+    kept = here(found, found.circuit.edges if found.circuit else ())
+    picture = answer_picture.svg(title, tokens, [cut.edge for cut in found.edges], kept)
     with replacing(path) as unfinished:
         Path(unfinished).write_text(picture, "utf-8", newline="\n")
 
@@ -132,9 +129,8 @@ def told(node: Node, tokens: Sequence[str]) -> str:
 
 def _edges(found: Said, tokens: Sequence[str], words: Sequence[str]) -> None:
     """The strongest edges, with the real effect of cutting each alone."""
-    lead, said = found.answer.lead, words[found.target]
+    lead, said, rival = found.answer.lead, words[found.target], words[found.rival]
     place = "leads" if lead >= 0 else "is behind"
-    rival = words[found.rival]
     line(f"{said} {place} {rival} by {abs(lead):.4f}; the strongest edges of this lead:")
     table = printing.table_of("from", "to", "value", "share", "cut: estimate", "cut: real")
     for edge, real in ((cut.edge, cut.real) for cut in found.edges):

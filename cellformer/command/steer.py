@@ -116,11 +116,11 @@ def _position(token: str) -> int | None:
 def _every_layer(model: Model, contrast: Contrast) -> list[Accuracy]:
     """The probe's accuracy on the stream after the embedding, and after every sublayer."""
     graph = model.graph([next(iter(contrast.lists.values()))[0][0]])
-    found = []
-    for stage in lens.stages(graph):
-        there = steering.contrast(model, contrast.lists, stage.name, contrast.mean)
-        found.append(probes.accuracy(there.site, there.first, there.second))
-    return found
+    each = (
+        steering.contrast(model, contrast.lists, stage.name, contrast.mean)
+        for stage in lens.stages(graph)
+    )
+    return [probes.accuracy(there.site, there.first, there.second) for there in each]
 
 
 def _nearest(model: Model, found: Steered) -> tuple[list[int], list[int]]:

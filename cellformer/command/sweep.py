@@ -115,12 +115,12 @@ def _write(path: Path, watched: str, rows: Sequence[Row | Watched]) -> None:
         return write(path, columns.heads(type(rows[0])), list(map(columns.values, rows)))
     from cellformer import plot
 
-    of_word = isinstance(rows[0], Row)
-    drawn = {f"logit of {watched}": "logit", "probability": "probability"}
-    drawn = drawn if of_word else {watched: "shows"}
+    drawn, subject = {watched: "shows"}, watched
+    if isinstance(rows[0], Row):
+        drawn = {f"logit of {watched}": "logit", "probability": "probability"}
+        subject = f"‘{watched}’"
     lines = {label: np.array([getattr(r, name) for r in rows]) for label, name in drawn.items()}
     values = np.array([row.value for row in rows])
-    subject = f"‘{watched}’" if of_word else watched
     plot.save(plot.curve(rows[0].cell, values, lines, subject), path)
 
 
@@ -134,17 +134,15 @@ def _of_opened(
     name = f"{block.name}[{i},{j}]"
     if isinstance(opened, EditedModel) and not (target and is_cell(target)):
         row, words = opened.position, printing.output_words(opened.model)
-        if target is None:
-            wanted = int(np.argmax(live["logits"][row]))
-        else:
+        wanted = int(np.argmax(live["logits"][row]))
+        if target is not None:
             wanted = word_of(opened.model, target, graph, row)
         rows = []
         for x in asked.values:
             live.set(block.name, i, j, x)
             finite.check(graph, live)
-            logits, share = live["logits"][row], float(live["probs"][row, wanted])
-            first = words[int(np.argmax(logits))]
-            rows.append(Row(name, x, float(logits[wanted]), share, first))
+            logit, share = (float(live[of][row, wanted]) for of in ("logits", "probs"))
+            rows.append(Row(name, x, logit, share, words[int(np.argmax(live["logits"][row]))]))
         return words[wanted], rows
     watched = _watched(found, target)
     shown = []
@@ -155,15 +153,14 @@ def _of_opened(
         raise InputError(
             f"{watched.name} shows a text; with --target, name a cell that shows a number"
         )
-    pairs = zip(asked.values, shown, strict=True)
-    return watched.name, [Watched(name, x, watched.name, float(y)) for x, y in pairs]
+    values = zip(asked.values, shown, strict=True)
+    return watched.name, [Watched(name, x, watched.name, float(y)) for x, y in values]
 
 
 def _watched(book: Book, target: str | None) -> SheetCell:
     """The cell that is watched. Raises InputError."""
-    watch = book.suggestions[0].watch if book.suggestions else None
     if target is not None:
         return watched_cell(book, target)
-    if watch is not None:
+    if book.suggestions and (watch := book.suggestions[0].watch):
         return SheetCell(book.clean, *book.cell(*watch))
     raise InputError(f"name the cell to watch: --target '{list(book.graph.blocks)[-1]}[0,0]'")

@@ -74,8 +74,7 @@ def trace(
     else:
         loaded = names.load(name, prompt, ids, not no_special, second=second, force=force)
         budget.of_passes(loaded.model, tokens or len(loaded.ids), force)
-        graph = continued(loaded.model, loaded, tokens)
-        found = Cells(graph, partial(loaded.built, tokens))
+        found = Cells(continued(loaded.model, loaded, tokens), partial(loaded.built, tokens))
     has_sheets = opened is not None or not formats.means(name)
     saved = WorkbookFile(present(name)) if names.is_workbook(name) else None
     roots = [

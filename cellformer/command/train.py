@@ -41,17 +41,18 @@ def workbook(
 ) -> Answer:
     """Retrain a workbook's model. Raises InputError if it has no model that can be trained."""
     module = workbooks.find(name)
+    if embed_scale is not None and (hasattr(module, "RUN") or hasattr(module, "book")):
+        raise InputError(f"{name} does not use --embed-scale; leave this option out")
     if hasattr(module, "RUN"):
         if text is None:
             raise InputError(
                 f"{name} learns from a text that is not included; give the text with --text FILE"
             )
-        if embed_scale is not None:
-            raise InputError(f"{name} does not use --embed-scale; leave this option out")
         run = replace(module.RUN, steps=steps or module.RUN.steps)
         return from_text(run, text, folder, force, seed)
     if not hasattr(module, "train"):
-        able = ", ".join(n for n in workbooks.names() if _trainable(n))
+        others = ((n, workbooks.find(n)) for n in workbooks.names())
+        able = ", ".join(n for n, m in others if hasattr(m, "train") or hasattr(m, "RUN"))
         if hasattr(module, "learnt"):
             raise InputError(
                 f"{name} is trained in its own workbook (`cellformer build {name}`); for this "
@@ -61,8 +62,6 @@ def workbook(
     if text is not None:
         raise InputError(f"{name} is not trained on a text; leave out --text")
     if hasattr(module, "book"):
-        if embed_scale is not None:
-            raise InputError(f"{name} does not use --embed-scale; leave this option out")
         return _of_worksheet(module, folder, force, seed, steps)
     check_replaceable(folder, checkpoint.is_part, force)  # before a long run
     model = _watch(module.train(seed, embed_scale, steps), module.floor)
@@ -78,11 +77,6 @@ def _of_worksheet(
     module.save(learned, folder, force)
     files = ", ".join(sorted(path.name for path in folder.iterdir()))
     return _answer(folder, module.figures(learned), files)
-
-
-def _trainable(name: str) -> bool:
-    module = workbooks.find(name)
-    return hasattr(module, "train") or hasattr(module, "RUN")
 
 
 def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) -> Answer:
@@ -115,7 +109,10 @@ def _answer(folder: Path, figures: list[tuple[str, str]], told: str) -> Answer:
     """The figures of the trained model, and its folder."""
 
     def tell() -> None:
-        _show(figures)
+        table = Table(box=None, show_header=False)
+        for text, figure in figures:
+            table.add_row(text, Text(figure))
+        console.print(table)
         line(f"{folder}: {told}")
 
     result: results.Train = {
@@ -123,13 +120,6 @@ def _answer(folder: Path, figures: list[tuple[str, str]], told: str) -> Answer:
         "figures": [{"what": what, "figure": figure} for what, figure in figures],
     }
     return Answer(tell, lambda: result, "figures")
-
-
-def _show(figures: list[tuple[str, str]]) -> None:
-    table = Table(box=None, show_header=False)
-    for text, figure in figures:
-        table.add_row(text, Text(figure))
-    console.print(table)
 
 
 def _watch(
@@ -145,8 +135,7 @@ def _watch(
     ) as bar:
         task = bar.add_task("training", total=None)
         began = monotonic()
-        losses: list[float] = []
-        floors: list[float] = []
+        losses, floors = list[float](), list[float]()
         for step in steps:
             if isinstance(step, Check):
                 line(f"step {step.step:,}: held-out loss {step.loss:.4f}")

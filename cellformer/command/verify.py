@@ -46,7 +46,9 @@ def report(file: Path, engine: str, seconds: float) -> Answer:
     told: results.Verify = {
         "file": str(file),
         "engines": [
-            _plain(one, found[one]) if one in found else _absent(one, ENGINES[one].remedy)
+            _plain(one, found[one])
+            if one in found
+            else _verdict(one, ABSENT, why=ENGINES[one].remedy)
             for one in wanted
         ],
         "rules": list(found[FILE].value or filter(None, [found[FILE].fault])),
@@ -64,11 +66,11 @@ def _asked(engine: str, file: Path) -> list[str]:
         raise InputError(
             f"{JAVASCRIPT} recomputes pages, but {file} is not a page; name an .html file"
         )
-    if engine not in ("", "all", *ENGINES):
-        known = nearest(engine, [*ENGINES, "all"])
-        raise InputError(f"no engine is named {engine!r}; {known}")
-    everyone = [one for one, program in ENGINES.items() if not program.by_name]
-    return [engine] if engine in ENGINES else everyone
+    if engine in ENGINES:
+        return [engine]
+    if engine not in ("", "all"):
+        raise InputError(f"no engine is named {engine!r}; {nearest(engine, [*ENGINES, 'all'])}")
+    return [one for one, program in ENGINES.items() if not program.by_name]
 
 
 def _of_page(file: Path, engine: str, seconds: float) -> Answer:
@@ -77,21 +79,19 @@ def _of_page(file: Path, engine: str, seconds: float) -> Answer:
         raise InputError(f"{engine} does not recompute pages; use {JAVASCRIPT}")
     job = javascript.job(file)
     if not javascript.installed():
-        return _on_page(file, _absent(JAVASCRIPT, javascript.REMEDY))
+        return _on_page(file, _verdict(JAVASCRIPT, ABSENT, why=javascript.REMEDY))
     with _progress() as on_progress, TemporaryDirectory() as folder:
         found = run({JAVASCRIPT: job}, Path(folder).resolve(), seconds, on_progress)[JAVASCRIPT]
     verdict: javascript.Verdict | None = found.value
-    said = _verdict(JAVASCRIPT, SKIPPED)
     if verdict is None:
-        return _on_page(file, {**said, "why": found.fault})
-    said |= {"verdict": AGREES, "cells": verdict.cells}
+        return _on_page(file, _verdict(JAVASCRIPT, SKIPPED, why=found.fault))
     where = f"{verdict.cells:,} cells in {verdict.blocks:,} blocks"
     if verdict.differ:
         where = (
             f"{verdict.differ:,} of {verdict.blocks:,} blocks differ; the first is {verdict.first}"
         )
-        said["verdict"] = DISAGREES
-    return _on_page(file, {**said, "where": where})
+    said = DISAGREES if verdict.differ else AGREES
+    return _on_page(file, _verdict(JAVASCRIPT, said, verdict.cells, where=where))
 
 
 def _on_page(file: Path, said: results.Verdict) -> Answer:
@@ -107,36 +107,32 @@ def _on_page(file: Path, said: results.Verdict) -> Answer:
     return Answer(partial(_tell, told), lambda: told, "engines", code)
 
 
-def _verdict(engine: str, verdict: str) -> results.Verdict:
-    """A verdict without numbers."""
+def _verdict(
+    engine: str,
+    verdict: str,
+    cells: int = 0,
+    largest: float | None = None,
+    where: str = "",
+    why: str = "",
+) -> results.Verdict:
+    """A verdict as JSON."""
     return {
         "engine": engine,
         "verdict": verdict,
-        "cells": 0,
-        "largest": None,
-        "where": "",
-        "why": "",
+        "cells": cells,
+        "largest": largest,
+        "where": where,
+        "why": why,
     }
-
-
-def _absent(engine: str, remedy: str) -> results.Verdict:
-    return {**_verdict(engine, ABSENT), "why": remedy}
 
 
 def _plain(engine: str, outcome: Outcome) -> results.Verdict:
     """An engine's verdict as JSON."""
     verdict: Verdict | None = outcome.value
     if verdict is None or verdict.skipped:
-        why = verdict.skipped if verdict else outcome.fault
-        return {**_verdict(engine, SKIPPED), "why": why}
-    return {
-        "engine": engine,
-        "verdict": AGREES if verdict.agrees else DISAGREES,
-        "cells": verdict.n_cells,
-        "largest": verdict.largest,
-        "where": verdict.where,
-        "why": "",
-    }
+        return _verdict(engine, SKIPPED, why=verdict.skipped if verdict else outcome.fault)
+    said = AGREES if verdict.agrees else DISAGREES
+    return _verdict(engine, said, verdict.n_cells, verdict.largest, verdict.where)
 
 
 def _tell(told: results.Verify) -> None:
@@ -144,8 +140,7 @@ def _tell(told: results.Verify) -> None:
     if told["digits"] is not None:
         text = "weights have the fewest digits that give the same float32"
         line(f"{text}: a logit changes by at most {told['digits']:.1e}")
-    if told["uncomputed"]:
-        n = told["uncomputed"]
+    if n := told["uncomputed"]:
         line(f"formulas that are not compared, because the file has no value for them: {n:,}")
     for fault in told["rules"]:
         line(f"{'excel':<12} {fault}")
@@ -181,9 +176,7 @@ def _progress() -> Iterator[OnProgress]:
         def on_progress(who: str, what: str) -> None:
             if who not in tasks:
                 tasks[who] = lines.add_task("", total=1)
-            if what:
-                lines.update(tasks[who], description=f"{who:<12} {what}")
-            else:
-                lines.update(tasks[who], description=f"{who:<12} done", completed=1)
+            done = None if what else 1
+            lines.update(tasks[who], description=f"{who:<12} {what or 'done'}", completed=done)
 
         yield on_progress

@@ -97,8 +97,8 @@ def why(
 
 def _alone(of: str, others: Mapping[str, str | None]) -> None:
     """Raise InputError for an option that cannot be combined with another."""
-    for option in (option for option, given in others.items() if given is not None):
-        raise InputError(f"--{option} and --{of} cannot be combined; give only one of them")
+    for option in names.given_options(others):
+        raise InputError(f"{option} and --{of} cannot be combined; give only one of them")
 
 
 def _model(
@@ -112,11 +112,10 @@ def _model(
             "the model has no attention heads; ask about a channel of its recurrence with "
             "--channel 0.0"
         )
-    for option in (option for option, given in of_head.items() if given is not None):
-        raise InputError(f"--{option} works only for one head; name the head, such as --head 1.2")
-    for option in (option for option, given in of_prompt.items() if given is not None):
-        if model.spec.n_heads:
-            raise InputError(f"--{option} works only for one head or word; add --head or --say")
+    for option in names.given_options(of_head):
+        raise InputError(f"{option} works only for one head; name the head, such as --head 1.2")
+    for option in names.given_options(of_prompt if model.spec.n_heads else {}):
+        raise InputError(f"{option} works only for one head or word; add --head or --say")
     return model
 
 
@@ -125,22 +124,15 @@ def _model(
 
 def _all_heads(model: Model, force: bool) -> Answer:
     """The habits of each head on a repeated random text, and which heads read which."""
-    n_tokens = min(2 * heads.LONGEST + 1, model.spec.n_ctx)
-    budget.of_passes(model, n_tokens, force, heads.N_TEXTS)
+    budget.of_passes(model, min(2 * heads.LONGEST + 1, model.spec.n_ctx), force, heads.N_TEXTS)
     found = heads.habits(model)
     try:
         composed, refused = circuits.compositions(model), ""
     except InputError as reason:
         composed, refused = [], str(reason)
 
-    def result() -> results.WhyHeads:
-        return {
-            "heads": found,
-            "compositions": composed,
-            "refused": refused,
-        }
-
-    return Answer(lambda: _tell_heads(found, composed, refused), result, "heads")
+    result: results.WhyHeads = {"heads": found, "compositions": composed, "refused": refused}
+    return Answer(lambda: _tell_heads(found, composed, refused), lambda: result, "heads")
 
 
 def _tell_heads(
@@ -154,14 +146,13 @@ def _tell_heads(
     most = sorted(composed, key=lambda pair: -max(pair[2:]))[:TOP]
     if most:
         console.print()
-        title = "which head reads the output of which head (composition: 0 nothing, 1 everything):"
-        first = most[0]
-        part = ("queries", "keys", "values")[int(np.argmax(first[2:]))]
-        closing = (
-            f"The strongest link: the {part} of {said(first.later)} read the output of "
-            f"{said(first.earlier)}."
+        part = ("queries", "keys", "values")[int(np.argmax(most[0][2:]))]
+        printing.rows(
+            most,
+            "which head reads the output of which head (composition: 0 nothing, 1 everything):",
+            closing=f"The strongest link: the {part} of {said(most[0].later)} read the output of "
+            f"{said(most[0].earlier)}.",
         )
-        printing.rows(most, title, closing=closing)
 
 
 def _of_habits(found: Sequence[heads.Habits]) -> str:
@@ -190,14 +181,12 @@ def _head(
     graph = loaded.graph
     found = scores.Head(graph, scores.head_of(graph, head))
     finite.check(graph, graph.values)
-    words = list(shown(loaded.model.vocabulary.texts))
-    texts = [words[i] for i in loaded.ids]
-    last = loaded.place_of_answer % len(texts)
-    query = last if from_ is None else scores.place(texts, from_, "--from")
-    key = found.most(query) if to is None else scores.place(texts, to, "--to")
-    split = found.split(query, key)
-    other = None if rival_key is None else scores.place(texts, rival_key, "--rival-key")
-    rival = None if other is None else found.split(query, other)
+    words, texts = list(shown(loaded.model.vocabulary.texts)), loaded.texts
+    query = loaded.place(from_, "--from")
+    split = found.split(query, found.most(query) if to is None else loaded.place(to, "--to"))
+    rival = None
+    if rival_key is not None:
+        rival = found.split(query, loaded.place(rival_key, "--rival-key"))
 
     def tell() -> None:
         printing.prompt(" ".join(texts), len(texts))
@@ -232,13 +221,8 @@ def _plain(
     split: Split, rival: Split | None, texts: Sequence[str], found: Mapping[str, Any]
 ) -> results.WhyHead:
     """The split as JSON."""
-    looked = _of_key(split, texts)
     told: results.WhyHead = {
-        "key": looked["key"],
-        "score": looked["score"],
-        "pattern": looked["pattern"],
-        "table": looked["table"],
-        "outside": looked["outside"],
+        **_of_key(split, texts),  # type: ignore[typeddict-item]
         "head": split.head,
         "query": {"position": split.query, "token": texts[split.query]},
         "query_writers": list(split.of_query),
@@ -293,26 +277,22 @@ def _tell(split: Split, rival: Split | None, texts: Sequence[str]) -> None:
         "and the key"
     )
     console.print()
-    tables = [split.table]
-    heads = ["score"]
+    tables, heads, sums = [split.table], ["score"], [split.score]
     if rival is not None:
         tables += [rival.table, split.less(rival)]
         heads = [f"to {texts[split.key]}", f"to {texts[rival.key]}", "difference"]
+        sums += [rival.score, split.score - rival.score]
     table = printing.table_of("wrote the query", "wrote the key", *heads)
     order = np.argsort(-np.abs(tables[-1]), axis=None, kind="stable")
     for at in order[:TOP]:
         i, j = divmod(int(at), len(split.of_key))
-        row = (f"{x[i, j]:+.4f}" for x in tables)
-        table.add_row(
-            Shown(said(split.of_query[i]), "bold"), Shown(said(split.of_key[j]), "bold"), *row
-        )
+        writers = (Shown(said(name), "bold") for name in (split.of_query[i], split.of_key[j]))
+        table.add_row(*writers, *(f"{x[i, j]:+.4f}" for x in tables))
     if len(others := order[TOP:]):
         row = (f"{x.flat[others].sum():+.4f}" for x in tables)
         table.add_row(f"{len(others):,} other pairs", "", *row)
     for what in split.outside:
         table.add_row(said(what), "", *map("{:+.4f}".format, _outside(what, split, rival)))
-    sums = [split.score] if rival is None else [split.score, rival.score]
-    sums += [split.score - rival.score] if rival else []
     table.add_row("score", "", *map("{:+.4f}".format, sums), style="bold")
     console.print(table)
 

@@ -190,10 +190,9 @@ class Block(Named):
                 f"{self.name} is not a table; only the cells of a table have formulas of their own"
             )
         n = self.shape[1]
-        if self.runs and n > 2:
-            run = self.expression(i, np.arange(1, n))
-            if not isinstance(run, Constant | Row):
-                return [constant(self.formula(i, 0))] + [None] * (n - 1)
+        at_once = self.runs and n > 2
+        if at_once and not isinstance(self.expression(i, np.arange(1, n)), Constant | Row):
+            return [constant(self.formula(i, 0))] + [None] * (n - 1)
         return [constant(self.formula(i, j)) for j in range(n)]
 
     def reads(self, out: Rect) -> list[tuple["Block", Rect]]:

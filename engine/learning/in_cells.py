@@ -121,8 +121,7 @@ def _update(rows: Sequence[_Row], recipe: Recipe) -> Graph:
         g, recipe.method, beta1=beta1, beta2=beta2, decay=decay, clipping=clipping
     )
     for weight, gradient, velocity, second in blocks:
-        decays = weight.name == DECAYS
-        optimizers.updated(g, weight, gradient, velocity, second, shared, decays)
+        optimizers.updated(g, weight, gradient, velocity, second, shared, weight.name == DECAYS)
     return g
 
 

@@ -49,8 +49,7 @@ class Learner:
         """Make step n, counted from 0, on ids [batch, length]; returns the mean loss before it, in
         nats."""
         logits = self._logits(np.maximum(ids[:, :-1], 0))
-        targets = torch.tensor(ids[:, 1:]).reshape(-1)
-        loss: Any = self.loss(logits.flatten(0, 1), targets)
+        loss: Any = self.loss(logits.flatten(0, 1), torch.tensor(ids[:, 1:]).reshape(-1))
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self._tensors.values(), self._recipe.clip)

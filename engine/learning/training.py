@@ -53,12 +53,10 @@ def train(
 ) -> Iterator[Progress | dict[str, np.ndarray]]:
     """Yield each step's progress and, last, the trained weights by name, float32."""
     rng = np.random.default_rng(seed)
-    weights = decoder.initial(recipe, rng)
-    learner: Learner = _learning().Learner(decoder, recipe, weights)
+    learner: Learner = _learning().Learner(decoder, recipe, decoder.initial(recipe, rng))
     for step in range(recipe.steps):
         ids = batches(rng, recipe.batch)  # [batch, length]
-        loss = learner.step(step, ids)
-        yield Progress(step, recipe.steps, loss, ids, learner.weights)
+        yield Progress(step, recipe.steps, learner.step(step, ids), ids, learner.weights)
     yield _rounded(learner.weights, np.dtype(np.float32))
 
 

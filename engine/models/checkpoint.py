@@ -99,8 +99,7 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
     wanted = weight_shapes(architecture.forward, spec)
     places = held_places(pieces_of(architecture, spec), wanted, files.held)
     check_head(spec, config, files, head)
-    unread = getattr(architecture, "UNREAD", ())
-    files.check(foreign_shapes(places, wanted), head, unread)
+    files.check(foreign_shapes(places, wanted), head, getattr(architecture, "UNREAD", ()))
     n_weights = sum(int(np.prod(shape)) for shape in wanted.values())
     large = n_weights > most_held and files.can_stay(piece.name for piece in places.values())
     read = files.stored if large else files.read

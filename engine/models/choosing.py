@@ -170,8 +170,7 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray, never: Sequence[in
     greedy = at.table("greedy", one, lambda t, _: order[t, 0], ONE)
 
     def chosen(t: int, _: int) -> Expression:
-        by_number = AND(choose[0, 0] == BY_NUMBER, warm)
-        return IF(by_number, drawn[t, 0], greedy[t, 0])
+        return IF(AND(choose[0, 0] == BY_NUMBER, warm), drawn[t, 0], greedy[t, 0])
 
     return at.table("chosen", one, chosen, ONE)
 
@@ -335,8 +334,7 @@ def _share(at: Graph, never: Sequence[int]) -> Share:
     top = at.table("top", (logits.shape[0], 1), lambda t, _: MAX(logits[t, :].as_range), ONE)
 
     def share(t: int, x: Any, p: Any) -> Expression:
-        multiple = IF(heat > 0, EXP((x - top[t, 0].fixed) / heat), p)
-        found = IF(penalty == 1, p, multiple)
+        found = IF(penalty == 1, p, IF(heat > 0, EXP((x - top[t, 0].fixed) / heat), p))
         return IF(x > NEVER, found, 0) if never else found
 
     return share
@@ -372,5 +370,4 @@ def _shares(at: Graph, weight: Block, whole: Block, limits: Limits) -> tuple[Blo
         return IF(before[t, k] < top_p, likely, 0)
 
     before = at.table("before", weight.shape, sum_before, RANKS, runs=True)
-    kept = at.table("kept", weight.shape, keep, RANKS, runs=True)
-    return before, kept
+    return before, at.table("kept", weight.shape, keep, RANKS, runs=True)

@@ -48,8 +48,7 @@ def graph(model: Model, passage: Passage, readout: Readout = EVERYTHING) -> Forw
 def _after_source(model: Model, passage: Passage, readout: Readout) -> Forward:
     """The graph of an encoder-decoder, whose source sentence is padded."""
     n, n_source = len(model.source), passage.n_source
-    padded = model.reading([*model.source, *[EMPTY] * (n_source - n)])
-    g = padded.graph(passage.ids, readout)
+    g = model.reading([*model.source, *[EMPTY] * (n_source - n)]).graph(passage.ids, readout)
     g.fill(f"{ENCODER}.attention_mask", _present(n, n_source))
     return g
 

@@ -213,8 +213,7 @@ def _chosen(
     if model.rules == Rules():
         return sampling.choose(logits, r, so_far)
     is_last = len(so_far) == n_tokens - 1
-    ends = model.vocabulary.ends
-    words = model.rules.allowed(len(logits), so_far, model.source, ends, is_last)
+    words = model.rules.allowed(len(logits), so_far, model.source, model.vocabulary.ends, is_last)
     before = np.flatnonzero(np.isin(words, so_far)).tolist()
     return int(words[sampling.choose(logits[words], r, before)])
 

@@ -366,5 +366,4 @@ def rank_words(g: Forward, x: Block, W_E: Block, cap: float | None, bias: bool) 
     logits = g.block(name, product, x, W_U, b_U)  # [n_tokens, d_vocab]
     if cap is not None:
         logits = g.block("logits", ops.soft_cap, logits, g.input("logits.cap", cap))
-    temperature = g.input("temperature", 1.0)
-    softmax(g.at("softmax"), logits, temperature=temperature, out=(g, "probs"))
+    softmax(g.at("softmax"), logits, temperature=g.input("temperature", 1.0), out=(g, "probs"))

@@ -174,8 +174,7 @@ class Scaling:
 
     def original(self) -> float:
         """The context length of training, before the extension."""
-        outside = self.c.look(ORIGINAL)
-        if outside is not None:
+        if self.c.look(ORIGINAL) is not None:
             return float(self.c.get(ORIGINAL, int))
         return self.number(ORIGINAL, self.c.get(LONGEST, int))
 

@@ -57,8 +57,7 @@ def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
         modules.append({**json_object(file), "type": kind})
         if kind == "Dense":
             found = {FIRST + n.removeprefix(LINEAR): t for n, t in found.items()}
-            tensors = of_folder(place)
-            found |= {LINEAR + n.removeprefix("linear."): t for n, t in tensors.items()}
+            found |= {LINEAR + n.removeprefix("linear."): t for n, t in of_folder(place).items()}
     config.values[KEY] = modules
     return found
 

@@ -272,8 +272,7 @@ def awq(folder: Path, said: Config, held: Held) -> None:
 
 def of_awq_words(words: np.ndarray, bits: int) -> np.ndarray:
     """The integers of words, in the order of columns: [rows, words * 8]."""
-    fields = fields_of(words, bits)
-    return fields[..., np.argsort(AWQ_ORDER)].reshape(len(words), -1)
+    return fields_of(words, bits)[..., np.argsort(AWQ_ORDER)].reshape(len(words), -1)
 
 
 def of_awq(

@@ -15,9 +15,9 @@ import numpy as np
 
 from cellformer.engine.cells.arguments import explained
 from cellformer.engine.cells.batch import Change, filled, variants
-from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError, nearest
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.groups import grouped
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies.part_names import named, said
 from cellformer.engine.studies.study import Asked, Study
@@ -52,8 +52,7 @@ def off(graph: Graph, part: str) -> Change:
     """The change of cells that switches a part off. Raises InputError for an unknown part."""
     name = named(part.removesuffix(f".{SWITCH}"), parts(graph))
     if name is None:
-        known = nearest(part, parts(graph))
-        raise InputError(f"{part!r} cannot be switched off; {known}")
+        raise InputError(f"{part!r} cannot be switched off; {nearest(part, parts(graph))}")
     return {(f"{name}.{SWITCH}", 0, 0): 0.0}
 
 
@@ -87,8 +86,7 @@ def effects(
     values = variants(graph, [{**under, **off(graph, name)} for name in names])
     logits, probs = values["logits"][:, row], values["probs"][:, row]  # [n_parts, d_vocab] each
     logit, before = (float(graph.values[name][row, target]) for name in ("logits", "probs"))
-    likeliest = np.argmax(logits, axis=-1)
-    first = [str(k) if words is None else words[k] for k in likeliest]
+    first = [str(k) if words is None else words[k] for k in np.argmax(logits, axis=-1)]
     return [
         Effect(name, float(scores[target]) - logit, before, float(p[target]), word)
         for name, scores, p, word in zip(names, logits, probs, first, strict=True)
@@ -103,10 +101,9 @@ def with_averages(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
 
 def averaged(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
     """The model with `average`s: the mean output of each part over all tokens of the prompts."""
-    alike: dict[int, list[int]] = {}  # which prompts have so many tokens: computed in one batch
-    for n, ids in enumerate(prompts):
+    for ids in prompts:
         model.check_ids(ids)
-        alike.setdefault(len(ids), []).append(n)
+    alike = grouped(range(len(prompts)), lambda n: len(prompts[n]))  # computed in one batch
     totals: dict[str, np.ndarray] = {}  # [n_prompts, d_model] each
     n_tokens: dict[str, int] = {}  # that a part writes at: an encoder's are of the source
     for several in alike.values():
@@ -129,24 +126,18 @@ def _written(model: Model, prompts: Sequence[Sequence[int]]) -> dict[str, np.nda
     values: Mapping[str, np.ndarray] = graph.values
     if len(prompts) > 1:
         values = filled(graph, {"tokens": np.array(prompts, dtype=np.float64)[:, :, None]})
-    return {name: values[block.name] for name, block in _averages(graph).items()}
-
-
-def _averages(graph: Graph) -> dict[str, Block]:
-    """The name of every average, and the block whose rows it averages."""
-    found = {}
-    for block in graph:
-        if block.leaf == "average":
-            wrote = f"{block.path}.result" if block.head else f"{block.path}_out"
-            found[block.name] = graph[wrote]
-    return found
+    return {
+        block.name: values[f"{block.path}.result" if block.head else f"{block.path}_out"]
+        for block in graph
+        if block.leaf == "average"
+    }
 
 
 def _rows(asked: Asked) -> tuple[str, list[Effect]]:
     mean = asked.options.mean
     if mean:
-        averaged = with_averages(asked.model, list(filter(None, (asked.ids, asked.second))))
-        asked = replace(asked, model=averaged)
+        prompts = [asked.ids, *filter(None, [asked.second])]
+        asked = replace(asked, model=with_averages(asked.model, prompts))
     if not (found := parts(asked.graph)):
         raise InputError(f"{asked.name} has no heads or MLPs, so there is nothing to ablate")
     asked.allow(len(found))

@@ -174,8 +174,7 @@ def _ten_to(power: Expression) -> Expression:
 
 def _may_be_a_date(typed: Expression, right: Expression) -> Expression:
     first, last = DATES
-    days = (typed == INT(typed), typed > first, typed < last)
-    return AND(*days, ABS(right) < MOST_DATED)
+    return AND(typed == INT(typed), typed > first, typed < last, ABS(right) < MOST_DATED)
 
 
 # --- numbers that programs take for texts -------------------------------------------------------

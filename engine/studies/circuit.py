@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.groups import batches
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies.answer_graph import AnswerGraph, Ends
 from cellformer.engine.studies.edge_cuts import Cuts
@@ -57,21 +58,18 @@ class Case:
 
     def edges(self) -> dict[Ends, float]:
         """The edges and their values, tokens counted back from the answer's: 0, -1, -2 ..."""
-        found = {}
-        for reader, sources in self.answer.into.items():
-            for source, values in sources.items():
-                for token, at in zip(*np.nonzero(values), strict=True):
-                    ends = (source, int(at), reader, int(token))
-                    if self.cuts.possible(ends):
-                        value = float(values[token, at])
-                        found[source, int(at) - self.row, reader, int(token) - self.row] = value
-        return found
+        return {
+            (source, at - self.row, reader, token - self.row): float(values[token, at])
+            for reader, sources in self.answer.into.items()
+            for source, values in sources.items()
+            for token, at in np.argwhere(values).tolist()
+            if self.cuts.possible((source, at, reader, token))
+        }
 
     def leads(self, sets: Sequence[Collection[Ends]]) -> np.ndarray:
         """The answer when each set of edges alone is kept, as far as the prompt has them:
         [n_sets]."""
-        here = self._here(sets)
-        parts = [here[k : k + AT_ONCE] for k in range(0, len(here), AT_ONCE)]
+        parts = batches(self._here(sets), AT_ONCE)
         return np.concatenate([self.cuts.leads(part, keep=True) for part in parts])
 
     def logits(self, sets: Sequence[Collection[Ends]]) -> np.ndarray:
@@ -80,11 +78,10 @@ class Case:
 
     def _here(self, sets: Sequence[Collection[Ends]]) -> list[list[Ends]]:
         """The edges at this prompt's tokens."""
-        found = []
-        for edges in sets:
-            here = [(s, at + self.row, r, token + self.row) for s, at, r, token in edges]
-            found.append([edge for edge in here if self.cuts.possible(edge)])
-        return found
+        here = (
+            [(s, at + self.row, r, token + self.row) for s, at, r, token in edges] for edges in sets
+        )
+        return [[edge for edge in edges if self.cuts.possible(edge)] for edges in here]
 
 
 @dataclass(frozen=True)
@@ -117,8 +114,7 @@ def search(cases: Sequence[Case], kept: float = KEPT) -> Circuit:
         leads = np.array([case.leads(sets) for case in cases])  # [n_cases, n_sets]
         return np.asarray(np.minimum((leads - none[:, None]) / (full - none)[:, None], 1).mean(0))
 
-    edges = _prefix(_ranked(cases, full), share, kept)
-    edges = _pruned(edges, share, kept)
+    edges = _pruned(_prefix(_ranked(cases, full), share, kept), share, kept)
     lead = np.mean([case.leads([edges])[0] for case in cases])
     return Circuit(tuple(edges), float(full.mean()), float(lead), float(none.mean()))
 
@@ -136,8 +132,7 @@ def _prefix(ranked: Sequence[Ends], share: Share, kept: float) -> list[Ends]:
     """The fewest first edges that keep the answer."""
     for first in range(1, len(ranked) + 1, AT_ONCE):
         sizes = range(first, min(first + AT_ONCE, len(ranked) + 1))
-        found = share([ranked[:n] for n in sizes])
-        for n, x in zip(sizes, found, strict=True):
+        for n, x in zip(sizes, share([ranked[:n] for n in sizes]), strict=True):
             if x >= kept:
                 return list(ranked[:n])
     raise InputError(

@@ -83,7 +83,8 @@ def one_token(model: Model) -> Graph:
 def _of_words(graph: Graph, head: str, block: Block) -> np.ndarray:
     """A head's queries, keys or values if each word stands alone in the stream that it reads, where
     no other part and no position has written: [n_words, d_head]."""
-    table = next(b for name, _, b in graph[_embedded(graph)].operands if name == "table")
+    embed = next(reader for reader, _ in graph.readers["tokens"] if reader.op is ops.embed)
+    table = operands(embed)["table"]
     ids = np.arange(table.shape[0], dtype=np.float64)[:, None, None]  # [n_words, 1, 1]
     others = [
         b
@@ -91,13 +92,7 @@ def _of_words(graph: Graph, head: str, block: Block) -> np.ndarray:
         if b.name not in OF_WORDS and b.layer != graph[f"{head}.pattern"].layer
     ]
     values = filled(graph, {"tokens": ids, **{b.name: np.zeros(b.shape) for b in others}})
-    found = values[block.name]  # [n_words, 1, d_head], or the same for all words
-    return np.asarray(np.broadcast_to(found, (len(ids), *block.shape))[:, 0])
-
-
-def _embedded(graph: Graph) -> str:
-    """The block in which tokens are looked up."""
-    return next(block.name for block, _ in graph.readers["tokens"] if block.op is ops.embed)
+    return np.broadcast_to(values[block.name], (len(ids), *block.shape))[:, 0]
 
 
 def _v(graph: Graph, head: str) -> Block:

@@ -20,6 +20,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.evaluation import evaluate
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.groups import grouped
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import scores
 from cellformer.engine.studies.answer_graph import ANSWER, AnswerGraph, Ends, Reader, writers
@@ -79,8 +80,7 @@ class Cuts:
 
         Raises InputError for an edge that is not there.
         """
-        found = self._values(sets, keep)[ANSWER]
-        return np.broadcast_to(found, (len(sets), 1, 1))[:, 0, 0]
+        return np.broadcast_to(self._values(sets, keep)[ANSWER], (len(sets), 1, 1))[:, 0, 0]
 
     def logits(self, sets: Sequence[Collection[Ends]], keep: bool = False) -> np.ndarray:
         """The same for all words: [n_sets, d_vocab]."""
@@ -214,7 +214,7 @@ def averages(
         raise InputError("there are no prompts to average over; give some prompts")
     totals: dict[str, np.ndarray] = {}
     counts = np.zeros(n_tokens)
-    for n, several in _by_length([ids[:n_tokens] for ids in prompts]).items():
+    for n, several in grouped([ids[:n_tokens] for ids in prompts], len).items():
         graph = model.graph(several[0])
         values = filled(graph, {"tokens": np.array(several, dtype=np.float64)[:, :, None]})
         counts[:n] += len(several)
@@ -228,10 +228,3 @@ def averages(
         name: np.where(reached, total / at, total.sum(0) / counts.sum())
         for name, total in totals.items()
     }
-
-
-def _by_length(prompts: Sequence[Sequence[int]]) -> dict[int, list[Sequence[int]]]:
-    found: dict[int, list[Sequence[int]]] = {}
-    for ids in prompts:
-        found.setdefault(len(ids), []).append(ids)
-    return found

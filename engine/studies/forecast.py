@@ -152,8 +152,7 @@ def labels(graph: Forward) -> int:
     shown = (zip(block.shape, block.axes, strict=True) for block in graph if block.op)
     texts = sum(n for sides in shown for n, axis in sides if axis in TOKENS)
     words = graph.blocks.get("probs")
-    table = 0 if graph.readout.one_token or words is None else 5 * words.shape[1]
-    return texts + table
+    return texts + (0 if graph.readout.one_token or words is None else 5 * words.shape[1])
 
 
 def pages(model: Model, n_tokens: int) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.graph import Graph, Readable
+from cellformer.engine.cells.groups import grouped
 from cellformer.engine.models import ops
 from cellformer.engine.studies.lens import as_computed, operands
 
@@ -66,9 +67,7 @@ def _recurrence(z: Block) -> Recurrence:
 def of_layer(graph: Graph, layer: int) -> list[Recurrence]:
     """The recurrences of a layer: one, or one for each head. Raises InputError where there is
     none."""
-    found: dict[int, list[Recurrence]] = {}
-    for each in recurrences(graph):
-        found.setdefault(each.layer, []).append(each)
+    found = grouped(recurrences(graph), lambda each: each.layer)
     if not found:
         raise InputError(
             "the model has no state-space recurrence, so it has no channels of this kind"
@@ -110,8 +109,7 @@ def weights(values: Readable, of: Recurrence, channel: int) -> np.ndarray:
     passed = np.tril(time[:, None] - time[None, :])  # [n_tokens, n_tokens], from 0 up
     left = np.exp(passed[:, :, None] * rate)  # [n_tokens, n_tokens, d_state], or 1 for all
     both = values[of.C.name][:, None, :] * left * values[of.B.name][None, :, :]
-    found: np.ndarray = np.tril(both.sum(-1) * step)
-    return found
+    return np.asarray(np.tril(both.sum(-1) * step))
 
 
 def _column(values: Readable, block: Block, channel: int) -> np.ndarray:
@@ -122,20 +120,17 @@ def _column(values: Readable, block: Block, channel: int) -> np.ndarray:
 def average(values: Readable, of: Sequence[Recurrence]) -> np.ndarray:
     """The mean of that over all channels of some recurrences: [n_tokens, n_tokens]."""
     each = [weights(values, one, c) for one in of for c in range(one.n_channels)]
-    found: np.ndarray = np.array(each).mean(axis=0)
-    return found
+    return np.asarray(np.array(each).mean(axis=0))
 
 
 def read(values: Readable, of: Recurrence, channel: int) -> np.ndarray:
     """The output of the channel at each token, from its weights: [n_tokens]."""
     x, own = values[of.x.name][:, channel], _column(values, of.D, channel)
-    found: np.ndarray = weights(values, of, channel) @ x + own * x
-    return found
+    return np.asarray(weights(values, of, channel) @ x + own * x)
 
 
 def taken(values: Readable, of: Recurrence, token: int) -> np.ndarray:
     """The amount that each channel takes, at a token, from the tokens before it: [n_channels]."""
     C, B = values[of.C.name][token], values[of.B.name][token]
     own = values[of.D.name][0] + values[of.step.name][token] * (C @ B)
-    found: np.ndarray = values[of.z.name][token] - own * values[of.x.name][token]
-    return found
+    return np.asarray(values[of.z.name][token] - own * values[of.x.name][token])

@@ -47,8 +47,7 @@ def add(
     ids = [*against, *passage.ids[passage.n_prompt :]]
     found = patching.against(graph, ids, sites(graph), path and path_of(graph, path))
     at, own = found.at(CLEAN), graph.inputs["tokens"]
-    tokens = at.input("tokens", own, graph["tokens"].axes, "ids")
-    at.copy_with({"tokens": tokens}, among=graph)
+    at.copy_with({"tokens": at.input("tokens", own, graph["tokens"].axes, "ids")}, among=graph)
     return found
 
 
@@ -214,8 +213,7 @@ def _rows(asked: Asked) -> tuple[str, list[PatchedSite]]:
             "there is no text to copy values from; give a text with --against, or in a column "
             "named ‘against’"
         )
-    sites = asked.options.sites or patching.sites(asked.graph)
-    found = compared(asked, others(asked), sites)
+    found = compared(asked, others(asked), asked.options.sites or patching.sites(asked.graph))
     return asked.words[found.target], rows(asked, found)
 
 

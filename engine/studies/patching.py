@@ -287,8 +287,7 @@ def _switch(place: Site, g: Graph, name: str, own: Block) -> Block:
     if place.columns is not None:
         inside = np.isin(np.arange(own.shape[1]), place.columns).astype(float)
         part = g.input(f"{place.block}.{PART}", inside, ("", own.axes[1]))
-    other = g[f"{OTHER}.{place.block}"]
-    return _patched(g, name, own, other, take, part)
+    return _patched(g, name, own, g[f"{OTHER}.{place.block}"], take, part)
 
 
 def _patched(g: Graph, name: str, own: Block, other: Block, *switches: Block | None) -> Block:
@@ -427,8 +426,7 @@ def _each(
     g: Graph, changes: Sequence[Change], row: int, target: int, rival: int
 ) -> Iterator[Scores]:
     """The scores under each change, in batches that fit into memory."""
-    size = sum(block.whole.size for block in g if block.computed)
-    n = max(1, MOST_NUMBERS // size)
+    n = max(1, MOST_NUMBERS // sum(block.whole.size for block in g if block.computed))
     for start in range(0, len(changes), n):
         values = variants(g, changes[start : start + n])
         for logits, probs in zip(values["logits"], values["probs"], strict=True):

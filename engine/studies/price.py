@@ -13,6 +13,7 @@ import numpy as np
 
 from cellformer.engine.cells.batch import filled
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.groups import batches
 from cellformer.engine.models.model import Model
 
 ALL = "all"
@@ -43,8 +44,7 @@ def price(before: Model, after: Model, texts: Sequence[Text]) -> list[Price]:
     """The side effects on the word after every token of the texts: over all, then by rule, in the
     order in which rules appear. Raises InputError for ids that the models cannot take."""
     found: dict[str, list[tuple[float, float, float, float]]] = {ALL: []}
-    for begin in range(0, len(texts), BATCH):
-        some = texts[begin : begin + BATCH]
+    for some in batches(texts, BATCH):
         logs = zip(*(_logs(model, some) for model in (before, after)), strict=True)
         for text, (p, q) in zip(some, logs, strict=True):  # [n_tokens, d_vocab] each
             changed = p.argmax(axis=1) != q.argmax(axis=1)
@@ -83,8 +83,6 @@ def log_probabilities(
 ) -> np.ndarray:
     """The log-probabilities of the words after every token of equal-length texts, with some
     other weights by name: [n_texts, n_tokens, d_vocab]. The graph has the same length."""
-    tokens = np.array(ids, np.float64)[:, :, None]
-    logits = filled(graph, {"tokens": tokens, **weights})["logits"]
+    logits = filled(graph, {"tokens": np.array(ids, np.float64)[:, :, None], **weights})["logits"]
     logits = logits - logits.max(axis=-1, keepdims=True)
-    found: np.ndarray = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-    return found
+    return np.asarray(logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True)))

@@ -23,6 +23,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.functions import IF, OR, rounded
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.groups import batches, grouped
 from cellformer.engine.cells.interventions import AnyGraph, intervened
 from cellformer.engine.learning import objective
 from cellformer.engine.models import checkpoint, ops
@@ -110,16 +111,12 @@ def matrices(graph: Graph) -> list[Block]:
 def axis_of(graph: Graph, weight: Block) -> int:
     """The axis of a weight's dot products: in a table of vectors, a row; in any other matrix
     [in, out], a column."""
-    looked_up = any("?" in subscript for _, subscript in graph.readers[weight.name])
-    return 1 if looked_up else 0
+    return int(any("?" in subscript for _, subscript in graph.readers[weight.name]))
 
 
 def parts(graph: Graph) -> dict[str, list[Block]]:
     """The matrices of each part that is rounded: a head, an MLP, an embedding."""
-    found: dict[str, list[Block]] = {}
-    for weight in matrices(graph):
-        found.setdefault(part(weight), []).append(weight)
-    return found
+    return grouped(matrices(graph), part)
 
 
 def quantized(graph: AnyGraph) -> AnyGraph:
@@ -230,16 +227,14 @@ class Measure:
         logits, probs = values["logits"][self.row], values["probs"][self.row]
         top = int(np.argmax(logits))
         lead = float(logits[self.target] - logits[self.rival])
-        first, loss = self.words[top], self.loss(weights)
-        return Rounded(part, bits, first, float(probs[top]), lead, loss)
+        return Rounded(part, bits, self.words[top], float(probs[top]), lead, self.loss(weights))
 
     def loss(self, weights: Mapping[str, np.ndarray]) -> float | None:
         """The mean cross-entropy of the texts' next words, in nats; None if they have none."""
         surprises: list[np.ndarray] = []
-        for begin in range(0, len(self.texts), BATCH):
-            some = slice(begin, begin + BATCH)
-            logs = log_probabilities(self.of_text, self.ids[some], weights)
-            for text, log in zip(self.texts[some], logs, strict=True):
+        for some in batches([*zip(self.texts, self.ids, strict=True)], BATCH):
+            logs = log_probabilities(self.of_text, [ids for _, ids in some], weights)
+            for (text, _), log in zip(some, logs, strict=True):
                 surprises.append(-log[np.arange(len(text) - 1), list(text[1:])])
         return float(np.concatenate(surprises).mean()) if surprises else None
 

@@ -148,8 +148,7 @@ class Sensitivity:
 
     def _slopes(self, part: str, places: Sequence[float]) -> float:
         """The mean gradient by a part's switch over some values of the switch."""
-        given = np.reshape(places, (-1, 1, 1))
-        found = filled(self.graph, {f"{part}.{ablation.SWITCH}": given})
+        found = filled(self.graph, {f"{part}.{ablation.SWITCH}": np.reshape(places, (-1, 1, 1))})
         return float(np.mean(found[self.switches[part].name]))
 
 

@@ -7,10 +7,10 @@ slips: they follow from what its cells compute, and as formulas they follow ever
 """
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from cellformer.engine.cells.access import Rect, reads
 from cellformer.engine.cells.block import Block
@@ -44,6 +44,7 @@ from cellformer.engine.cells.functions import (
     dot,
 )
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.op import Op
 from cellformer.engine.models import ops
 from cellformer.engine.models.spec import Activation
 
@@ -130,8 +131,7 @@ def slips(graph: Graph, block: Block, i: int, j: int) -> Iterator[Slip]:
             break
         opened.append(deeper)
     for kind, rewriting in REWRITINGS.items():
-        deep = opened if kind in LOOKED_FOR_BELOW else opened[:1]
-        for formula in deep:
+        for formula in opened if kind in LOOKED_FOR_BELOW else opened[:1]:
             if (found := rewriting(asked, formula)) is not None:
                 yield Slip(kind, found)
                 break
@@ -200,20 +200,13 @@ def _calls(part: Expression, *functions: Function) -> bool:
     return isinstance(part, Call) and part.function in functions
 
 
-def _is_scale(part: Expression) -> bool:
-    """Whether a factor is a scale: a root, or one number for the whole block with that name."""
+def _is_factor(part: Expression, scale: bool) -> bool:
+    """Whether a factor is a scale (a root, or one number for the whole block with that name); or,
+    without `scale`, another number."""
     block = _block(part)
     if block is not None:
-        return block.shape == (1, 1) and bool(SCALE.search(block.name))
-    return _calls(part, SQRT)
-
-
-def _is_factor(part: Expression) -> bool:
-    """Whether a factor is another number for the whole block."""
-    block = _block(part)
-    if block is not None:
-        return block.shape == (1, 1) and not SCALE.search(block.name)
-    return isinstance(part, Constant)
+        return block.shape == (1, 1) and bool(SCALE.search(block.name)) == scale
+    return _calls(part, SQRT) if scale else isinstance(part, Constant)
 
 
 def _sums(part: Expression) -> bool:
@@ -222,76 +215,60 @@ def _sums(part: Expression) -> bool:
     return any(_calls(inner, SUMPRODUCT) for inner, _ in steps(part)) or isinstance(part, Area)
 
 
-def _without_factor(which: Callable[[Expression], bool], turned: bool = False) -> Change:
+def _without_factor(scale: bool, turned: bool = False) -> Rewriting:
     """A sum of products without its scale; or, `turned`, divided where it is multiplied."""
 
     def change(part: Expression) -> Expression | None:
         match part:
-            case Operation("*" | "/" as sign, x, by) if which(by) and _sums(x):
+            case Operation("*" | "/" as sign, x, by) if _is_factor(by, scale) and _sums(x):
                 return Operation("/" if sign == "*" else "*", x, by) if turned else x
-            case Operation("*", by, x) if which(by) and _sums(x):
+            case Operation("*", by, x) if _is_factor(by, scale) and _sums(x):
                 return Operation("/", x, by) if turned else x
         return None
 
-    return change
+    return _of(change)
 
 
-def _undivided(part: Expression) -> Expression | None:
-    return part.left if isinstance(part, Operation) and part.sign == "/" else None
+def _call(function: Function, made: Callable[..., Expression | None]) -> Rewriting:
+    """The rewriting of the outermost call of a function, from its arguments."""
+    return _of(lambda part: made(*part.parts) if _calls(part, function) else None)
 
 
-def _turned(part: Expression) -> Expression | None:
-    if isinstance(part, Operation) and part.sign == "-":
-        return Operation("-", part.right, part.left)
-    return None
+def _operation(sign: str, made: Callable[..., Expression | None]) -> Rewriting:
+    """The rewriting of the outermost operation with a sign, from its two sides."""
 
-
-def _without(*functions: Function) -> Change:
     def change(part: Expression) -> Expression | None:
-        return part.parts[0] if _calls(part, *functions) else None
+        return made(*part.parts) if isinstance(part, Operation) and part.sign == sign else None
 
-    return change
-
-
-def _unbiased(part: Expression) -> Expression | None:
-    if isinstance(part, Operation) and part.sign == "+":
-        block = _block(part.right)
-        if block is not None and block.kind != "computed" and BIAS.search(block.leaf):
-            return part.left
-    return None
+    return _of(change)
 
 
-def _to_base_2(part: Expression) -> Expression | None:
-    return part / LN(2) if _calls(part, LN) else None
+def _unbiased(term: Expression, other: Expression) -> Expression | None:
+    block = _block(other)
+    biased = block is not None and block.kind != "computed" and BIAS.search(block.leaf)
+    return term if biased else None
 
 
-def _summed(part: Expression) -> Expression | None:
-    return SUM(*part.parts) if _calls(part, AVERAGE) else None
-
-
-def _of_a_sample(part: Expression) -> Expression | None:
-    if not _calls(part, VARP) or len(part.parts) > 1:
-        return None
-    n = COUNT(part.parts[0])
-    return Operation("/", part * n, n - 1)
+def _of_a_sample(numbers: Expression, *more: Expression) -> Expression | None:
+    n = COUNT(numbers)
+    return None if more else Operation("/", VARP(numbers) * n, n - 1)
 
 
 def _unsigned(part: Expression) -> Expression | None:
-    if isinstance(part, Negative):
-        return part.term
-    if isinstance(part, Operation) and part.sign == "-" and part.left.key == Constant(0.0).key:
-        return part.right
+    match part:
+        case Negative(term) | Operation("-", Constant(0.0), term):
+            return term
     return None
 
 
-def _without_first(part: Expression) -> Expression | None:
-    terms = _terms(part)
-    return added(terms[1:]) if len(terms) > 1 else None
+def _terms_left(which: slice) -> Rewriting:
+    """The rewriting of the outermost sum to some of its terms."""
 
+    def change(part: Expression) -> Expression | None:
+        terms = _terms(part)
+        return added(terms[which]) if len(terms) > 1 else None
 
-def _without_last(part: Expression) -> Expression | None:
-    terms = _terms(part)
-    return added(terms[:-1]) if len(terms) > 1 else None
+    return _of(change)
 
 
 def _terms(part: Expression) -> list[Expression]:
@@ -303,16 +280,15 @@ def _terms(part: Expression) -> list[Expression]:
 
 def _one_less(part: Expression) -> Expression | None:
     """A sum of products without the last."""
-    if not _calls(part, SUMPRODUCT) or not all(_is_line(x) for x in part.parts):
-        return None
-    return Call(SUMPRODUCT, tuple(_shorter(x) for x in part.parts))  # type: ignore[arg-type]
+    lines = _calls(part, SUMPRODUCT) and all(map(_is_line, part.parts))
+    return Call(SUMPRODUCT, tuple(map(_shorter, part.parts))) if lines else None
 
 
 def _is_line(part: Expression) -> bool:
     return isinstance(part, Area) and min(part.shape) == 1 and max(part.shape) > 1
 
 
-def _shorter(line: Area) -> Area:
+def _shorter(line: Any) -> Area:
     rect = line.rect
     cut = {"bottom": rect.bottom - 1} if line.shape[0] > 1 else {"right": rect.right - 1}
     return _at(line, **cut).as_range
@@ -329,7 +305,7 @@ def _at(line: Area, **edges: int) -> Area:
 def _instead(asked: Asked, formula: Expression) -> Expression | None:
     """Keys for queries, and the like: another block of the same shape."""
     for letters in ("qQ", "kK", "vV"):
-        made = throughout(formula, partial(_sibling, asked.graph, letters))
+        made = throughout(formula, _reading(partial(_sibling, asked.graph, letters)))
         if made is not None:
             return _once(made, _one_by_one)
     return None
@@ -347,19 +323,25 @@ def _one_by_one(part: Expression) -> Expression | None:
     return dot(*_two_lines(part)) if len(sizes) == 1 and max(sizes) <= MOST_WRITTEN else None
 
 
-def _sibling(graph: Graph, letters: str, part: Expression) -> Expression | None:
-    block = _block(part)
-    if block is None:
-        return None
+def _sibling(graph: Graph, letters: str, block: Block) -> Block | None:
+    """The block of the same shape whose name has another letter."""
     for match in LETTER.finditer(block.name):
-        if match[1] not in letters:
-            continue
         name = f"{block.name[: match.start()]}{INSTEAD[match[1]]}{block.name[match.end() :]}"
         other = graph.blocks.get(name)
-        if other is not None and other.shape == block.shape:
-            assert isinstance(part, Area)
-            return Area(other, part.rect, part.stays, part.range)
+        if match[1] in letters and other is not None and other.shape == block.shape:
+            return other
     return None
+
+
+def _reading(instead: Callable[[Block], Block | None]) -> Change:
+    """The change of an area to the same cells of another block."""
+
+    def change(part: Expression) -> Expression | None:
+        block = _block(part)
+        other = None if block is None else instead(block)
+        return None if other is None else replace(part, grid=other)  # type: ignore[type-var]
+
+    return change
 
 
 def _swapped(part: Expression) -> Expression | None:
@@ -422,55 +404,40 @@ def _other_axis(asked: Asked, formula: Expression) -> Expression | None:
         block = line.grid
         if not isinstance(block, Block) or block.shape != asked.block.shape:
             return None
+        rect = Rect(asked.i, asked.i + 1, 0, block.shape[1])
         if line.shape[1] > 1:
-            first = asked.j if block.partial else 0
-            rect = Rect(first, block.shape[0], asked.j, asked.j + 1)
-        else:
-            rect = Rect(asked.i, asked.i + 1, 0, block.shape[1])
+            rect = Rect(asked.j if block.partial else 0, block.shape[0], asked.j, asked.j + 1)
         return SUM(Area(block, rect, "", True)) if rect.size > 1 else None
 
     return outermost(formula, change)
 
 
-def _unnormed(asked: Asked, formula: Expression) -> Expression | None:
-    """The input of the norm."""
+def _before(left_out: Sequence[Op], asked: Asked, formula: Expression) -> Expression | None:
+    """The input of some ops: of the cell's own, or else of all that its formula reads."""
 
-    def change(part: Expression) -> Expression | None:
-        block = _block(part)
-        if block is None or block.op not in NORMS:
+    def before(block: Block) -> Block | None:
+        if block.op not in left_out:
             return None
-        assert isinstance(part, Area)
-        return Area(before(block), part.rect, part.stays, part.range)
+        return before(block.operands[0][2]) or block.operands[0][2]
 
-    def before(block: Block) -> Block:
-        return before(block.operands[0][2]) if block.op in NORMS else block
-
-    if asked.block.op in NORMS:
-        return before(asked.block)[asked.i, asked.j]
-    return throughout(formula, change)
+    own = before(asked.block)
+    return throughout(formula, _reading(before)) if own is None else own[asked.i, asked.j]
 
 
 def _unplaced(asked: Asked, formula: Expression) -> Expression | None:
-    """A sum without the position's vector; or the input of a rotation."""
+    """The input of a rotation; or a sum without the position's vector."""
 
-    def drop(part: Expression) -> Expression | None:
-        if isinstance(part, Operation) and part.sign == "+":
-            for own, other in ((part.right, part.left), (part.left, part.right)):
-                block = _block(own)
-                if block is not None and POSITION.search(block.name):
-                    return other
+    def drop(one: Expression, other: Expression) -> Expression | None:
+        for own, rest in ((other, one), (one, other)):
+            block = _block(own)
+            if block is not None and POSITION.search(block.name):
+                return rest
         return None
 
-    def unrotated(part: Expression) -> Expression | None:
-        block = _block(part)
-        if block is None or block.op is not ops.rotate:
-            return None
-        assert isinstance(part, Area)
-        return Area(block.operands[0][2], part.rect, part.stays, part.range)
-
+    unrotated = _before((ops.rotate,), asked, formula)
     if asked.block.op is ops.rotate:
-        return asked.block.operands[0][2][asked.i, asked.j]
-    return _either(outermost(formula, drop), throughout(formula, unrotated))
+        return unrotated
+    return _either(_operation("+", drop)(asked, formula), unrotated)
 
 
 def _inactive(asked: Asked, formula: Expression) -> Expression | None:
@@ -501,24 +468,19 @@ def _unmasked(_: Asked, formula: Expression) -> Expression | None:
             return None
         for k, line in enumerate(part.parts):
             block = _block(line)
-            if block is None or not block.partial or not _is_row(line):
+            if block is None or not block.partial or line.shape[0] > 1:  # type: ignore[attr-defined]
                 continue
             i = line.rect.top  # type: ignore[attr-defined]
             hidden = [j for j in range(block.shape[1]) if not block.has(i, j)]
             if not hidden or len(hidden) > MOST_WRITTEN:
                 continue
-            later = [beyond(block, i, j) for j in hidden]
             if part.function is SUM:  # type: ignore[attr-defined]
-                return Call(SUM, (*part.parts, *later))
+                return Call(SUM, (*part.parts, *(beyond(block, i, j) for j in hidden)))
             if part.function is SUMPRODUCT and len(part.parts) == 2:  # type: ignore[attr-defined]
                 return _unmasked_mix(block, i, hidden, part.parts[1 - k])
         return None
 
     return outermost(formula, change)
-
-
-def _is_row(part: Expression) -> bool:
-    return isinstance(part, Area) and part.shape[0] == 1
 
 
 def _unmasked_mix(
@@ -530,11 +492,9 @@ def _unmasked_mix(
     exps, block, col = pattern.operands[0][2], values.grid, values.rect.left
     if not isinstance(block, Block) or len(hidden) > MOST_WRITTEN // 3:
         return None
-    start, stop = pattern.mask.keys(i, pattern.shape[1])
-    seen = [exps[i, j] for j in range(start, stop)]
-    later = [beyond(exps, i, j) for j in hidden]
-    terms = [*zip(seen, range(start, stop), strict=True), *zip(later, hidden, strict=True)]
-    return added(e * block[j, col] for e, j in terms) / SUM(*(e for e, _ in terms))
+    seen = range(*pattern.mask.keys(i, pattern.shape[1]))
+    terms = {j: exps[i, j] for j in seen} | {j: beyond(exps, i, j) for j in hidden}
+    return added(e * block[j, col] for j, e in terms.items()) / SUM(*terms.values())
 
 
 def beyond(block: Block, i: int, j: int) -> Expression:
@@ -560,21 +520,18 @@ def _to_the_end(_: Asked, formula: Expression) -> Expression | None:
             return None
         if any(_whole_line(x) or x.grid.op is not None for x in part.parts):  # type: ignore[attr-defined, arg-type]
             return None
-        made = [_lengthened(x) for x in part.parts]  # type: ignore[arg-type]
-        if len({max(x.shape) for x in made}) > 1:
-            return None
-        return Call(part.function, tuple(made))  # type: ignore[attr-defined]
+        made = tuple(map(_lengthened, part.parts))
+        alike = len({max(x.shape) for x in made}) == 1
+        return Call(part.function, made) if alike else None  # type: ignore[attr-defined]
 
     return outermost(formula, longer)
 
 
-def _lengthened(line: Area) -> Area:
-    block = line.grid
-    assert isinstance(block, Block)
+def _lengthened(line: Any) -> Area:
+    """The whole line of a block that a line is a part of."""
+    rows, columns = line.grid.shape
     down = line.shape[0] > 1
-    return (
-        _at(line, top=0, bottom=block.shape[0]) if down else _at(line, left=0, right=block.shape[1])
-    )
+    return _at(line, top=0, bottom=rows) if down else _at(line, left=0, right=columns)
 
 
 # --- other cells, and numbers rounded before -----------------------------------------------------
@@ -590,8 +547,7 @@ def _beside(down: int, right: int) -> Rewriting:
 
 def _rounded_before(_: Asked, formula: Expression) -> Expression | None:
     """The formula over numbers of one decimal."""
-    size = sum(area.rect.size for area in formula.areas())
-    if size > MOST_WRITTEN:
+    if sum(area.rect.size for area in formula.areas()) > MOST_WRITTEN:
         return None
 
     def change(part: Expression) -> Expression | None:
@@ -603,9 +559,7 @@ def _rounded_before(_: Asked, formula: Expression) -> Expression | None:
         if _calls(part, SUM, AVERAGE) and all(_is_line(x) for x in part.parts):
             cells = [ROUND(cell, 1) for x in part.parts for cell in x.cells]  # type: ignore[attr-defined]
             return Call(part.function, tuple(cells))  # type: ignore[attr-defined]
-        if isinstance(part, Area):
-            return ROUND(part, 1) if part.rect.size == 1 else None
-        return None
+        return ROUND(part, 1) if isinstance(part, Area) and part.rect.size == 1 else None
 
     return _once(formula, change)
 
@@ -628,27 +582,27 @@ def _of(change: Change) -> Rewriting:
 REWRITINGS: dict[str, Rewriting] = {
     "mask": _unmasked,
     "later": _to_the_end,
-    "scale": _of(_without_factor(_is_scale)),
+    "scale": _without_factor(scale=True),
     "queries": _instead,
     "tokens": _of(_swapped),
     "transposed": _transposed,
     "axis": _other_axis,
-    "norm": _unnormed,
+    "norm": partial(_before, NORMS),
     "position": _unplaced,
-    "bias": _of(_unbiased),
+    "bias": _operation("+", _unbiased),
     "activation": _inactive,
-    "exponential": _of(_without(EXP)),
-    "logarithm": _of(_to_base_2),
-    "root": _of(_without(SQRT)),
-    "sample": _of(_of_a_sample),
-    "average": _of(_summed),
+    "exponential": _call(EXP, lambda x: x),
+    "logarithm": _call(LN, lambda x: LN(x) / LN(2)),
+    "root": _call(SQRT, lambda x: x),
+    "sample": _call(VARP, _of_a_sample),
+    "average": _call(AVERAGE, SUM),
     "minus": _of(_unsigned),
-    "division": _of(_undivided),
-    "order": _of(_turned),
-    "scale twice": _of(_without_factor(_is_scale, turned=True)),
-    "factor": _of(_without_factor(_is_factor)),
-    "last term": _of(_without_last),
-    "a term": _of(_without_first),
+    "division": _operation("/", lambda x, _: x),
+    "order": _operation("-", lambda x, y: Operation("-", y, x)),
+    "scale twice": _without_factor(scale=True, turned=True),
+    "factor": _without_factor(scale=False),
+    "last term": _terms_left(slice(-1)),
+    "a term": _terms_left(slice(1, None)),
     "one less": _of(_one_less),
     "row": _beside(1, 0),
     "row before": _beside(-1, 0),

@@ -157,8 +157,7 @@ def steered(
     `steering.strength` [1, 1], `steering.where` [n_tokens, 1]. Raises InputError."""
     n_tokens = _site(graph, site).shape[0]
     where = np.zeros((n_tokens, 1))
-    chosen = range(n_tokens) if tokens is None else tokens
-    for t in chosen:
+    for t in range(n_tokens) if tokens is None else tokens:
         if not 0 <= t < n_tokens:
             raise InputError(f"there is no token {t}; positions run from 0 to {n_tokens - 1}")
         where[t] = 1.0

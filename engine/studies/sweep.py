@@ -1,6 +1,5 @@
 """A sweep: one cell of a model runs through a range of values."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -50,31 +49,26 @@ class Options:
     @property
     def values(self) -> list[float]:
         """The values from the first to the last: [n_steps]."""
-        found: list[float] = np.linspace(self.start, self.stop, self.n_steps).tolist()
-        return found
+        return np.linspace(self.start, self.stop, self.n_steps).tolist()  # type: ignore[no-any-return]
 
 
-def _rows(asked: Asked) -> tuple[str, Iterator[Row]]:
+def _rows(asked: Asked) -> tuple[str, list[Row]]:
     asked.allow(asked.options.n_steps)
     target = asked.word(asked.target)
     block, i, j = asked.graph.parse(asked.options.cell)
-    values = asked.options.values
+    name, words, values = f"{block.name}[{i},{j}]", asked.words, asked.options.values
     found = variants(asked.graph, [{(block.name, i, j): x} for x in values])
-    logits, probs = (
-        found["logits"][:, asked.row],
-        found["probs"][:, asked.row],
-    )  # [n_steps, d_vocab]
-    for x, shares in zip(values, probs, strict=True):
-        if not np.isfinite(shares).all():
+    each = (found[name][:, asked.row] for name in ("logits", "probs"))  # [n_steps, d_vocab]
+    rows = []
+    for x, logits, probs in zip(values, *each, strict=True):
+        if not np.isfinite(probs).all():
             raise InputError(
                 f"{asked.options.cell} = {x:g} makes a probability infinite or undefined; choose "
                 "another range"
             )
-    name, words = f"{block.name}[{i},{j}]", asked.words
-    return words[target], (
-        Row(name, x, float(now[target]), float(shares[target]), words[int(np.argmax(now))])
-        for x, now, shares in zip(values, logits, probs, strict=True)
-    )
+        first = words[int(np.argmax(logits))]
+        rows.append(Row(name, x, float(logits[target]), float(probs[target]), first))
+    return words[target], rows
 
 
 STUDY = Study(

@@ -63,5 +63,4 @@ def distances(x: np.ndarray) -> np.ndarray:
     """Squared distances between all rows: [..., n, n]."""
     square = np.add.reduce(x * x, axis=-1)
     products = 2 * x @ x.swapaxes(-1, -2)
-    found: np.ndarray = np.maximum(square[..., :, None] + square[..., None, :] - products, 0)
-    return found
+    return np.asarray(np.maximum(square[..., :, None] + square[..., None, :] - products, 0))

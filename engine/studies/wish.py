@@ -64,12 +64,12 @@ class Wish:
 
     def cells(self) -> list[tuple[str, int, int, float, float]]:
         """Every changed weight with its old and new value, largest change first."""
-        found = []
-        for name, change in self.change.items():
-            was = self.weights[name]
-            now = was + change
-            for i, j in np.argwhere(now != was).tolist():
-                found.append((name, i, j, float(was[i, j]), float(now[i, j])))
+        found = [
+            (name, i, j, float(was[i, j]), float(now[i, j]))
+            for name, was in self.weights.items()
+            for now in [was + self.change[name]]
+            for i, j in np.argwhere(now != was).tolist()
+        ]
         return sorted(found, key=lambda cell: -abs(cell[4] - cell[3]))
 
     def made(self, model: Model) -> Model:
@@ -163,14 +163,12 @@ class Search:
     def logits(self, delta: np.ndarray) -> np.ndarray:
         """The logits at the token after a change: [d_vocab]."""
         values = filled(self.forward, self.changed(self.split(delta)))
-        found: np.ndarray = values["logits"][self.row]
-        return found
+        return np.asarray(values["logits"][self.row])
 
     def lead(self, delta: np.ndarray) -> float:
         """The word's lead over its best rival after a change; -inf for NaN."""
         logits = self.logits(delta)
-        rivals = np.delete(logits, self.target)
-        lead = float(logits[self.target] - rivals.max())
+        lead = float(logits[self.target] - np.delete(logits, self.target).max())
         return lead if np.isfinite(lead) else -np.inf
 
     def slopes(self, delta: np.ndarray, n: int = N_RIVALS) -> tuple[np.ndarray, np.ndarray]:
@@ -182,13 +180,13 @@ class Search:
         inputs["rival"] = rivals.reshape(-1, 1, 1).astype(np.float64)
         values = filled(self.graph, inputs)
         slopes = [
-            np.broadcast_to(values[self.gradients[name]], (len(rivals), *w.shape))
-            if name in self.gradients
-            else np.zeros((len(rivals), *w.shape))
+            np.broadcast_to(
+                values[self.gradients[name]] if name in self.gradients else 0.0,
+                (len(rivals), *w.shape),
+            ).reshape(len(rivals), -1)
             for name, w in self.weights.items()
         ]
-        gradient = np.concatenate([g.reshape(len(rivals), -1) for g in slopes], axis=1)
-        return logits[self.target] - logits[rivals], gradient
+        return logits[self.target] - logits[rivals], np.concatenate(slopes, axis=1)
 
     @np.errstate(over="ignore", invalid="ignore")  # a length that overflows leads nowhere
     def begun(self) -> np.ndarray:
@@ -204,15 +202,11 @@ class Search:
             size = np.linalg.norm(step)
             if not (size and np.isfinite(size)):
                 break
-            length = length or self._length(leads, slopes)
+            if not length:  # a part of the way to the goal if leads were linear, or of the weights
+                way = float(np.linalg.norm(smallest(slopes, MARGIN - leads)))
+                length = min(way, norm(self.weights) or way) / PARTS
             delta = delta + length / size * step
         return delta
-
-    def _length(self, leads: np.ndarray, slopes: np.ndarray) -> float:
-        """The length of the first steps: a part of the way to the goal if leads were linear, and at
-        most that part of the weights' norm."""
-        way = float(np.linalg.norm(smallest(slopes, MARGIN - leads)))
-        return min(way, norm(self.weights) or way) / PARTS
 
     @np.errstate(over="ignore", invalid="ignore")
     def shortened(self, delta: np.ndarray) -> np.ndarray:
@@ -263,5 +257,4 @@ def smallest(slopes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
             weights[k] = max(0.0, weights[k] + gap / products[k, k])
         if np.abs(weights - before).max() <= 1e-12 * np.abs(weights).max():
             break
-    found: np.ndarray = weights @ slopes
-    return found
+    return np.asarray(weights @ slopes)

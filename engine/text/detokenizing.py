@@ -127,8 +127,7 @@ def _of_bytes(held: bytes) -> tuple[str, tuple[int, ...]]:
     bits = [0]
     for byte in held[: min(n, 3)]:
         bits.append(bits[-1] * 64 + byte - 0x80)
-    first = held[0] if n else 0
-    return text, (n, first, *[*bits[1:], 0, 0, 0][:3], int(n < len(held)), *behind)
+    return text, (n, held[0] if n else 0, *[*bits[1:], 0, 0, 0][:3], int(n < len(held)), *behind)
 
 
 def _left_open(begun: bytes) -> Open:

@@ -30,8 +30,7 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
     steps.text(settings)
     normalizing.add(steps, settings)
     first = _of_bytes(steps, settings) if settings.bytes else _of_characters(steps, settings)
-    symbols = _merges(steps, settings, first)
-    last = symbols[steps.n - 1, :]
+    last = _merges(steps, settings, first)[steps.n - 1, :]
 
     def ident(k: int) -> Expression:
         return ABS(last[0, k]) - 1

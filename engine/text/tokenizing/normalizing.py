@@ -234,8 +234,7 @@ def _composed(steps: Steps, rank: Block) -> Block:
         if k == 0:
             return 0
         first, second, last = letter[0, k - 1], code[0, k], between[0, k - 1]
-        other = _syllable(first, second)
-        found = listed(first * BASE + second, numbers, table[:, 1].fixed, other)
+        found = listed(first * BASE + second, numbers, table[:, 1].fixed, _syllable(first, second))
         near = IF(last > 0, rank[0, k] > last, second > 0x2FF)
         return IF(second < 0x300, 0, IF(near, found, 0))
 

@@ -185,9 +185,7 @@ class _Reader:
             return Ahead(one)
         if self.pattern.startswith("(?", self.at):
             raise self.refused(self.pattern[self.at : self.at + 4])
-        if self.takes("("):
-            return self.group(self.ignores_case)
-        return self.one()
+        return self.group(self.ignores_case) if self.takes("(") else self.one()
 
     def group(self, ignores_case: bool) -> Choice:
         before, self.ignores_case = self.ignores_case, ignores_case
