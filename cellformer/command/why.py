@@ -199,10 +199,11 @@ def _head(
             if not isinstance(pairs, str):
                 _pairs(pairs)
 
-    def result() -> results.WhyHead:
-        return _plain(split, rival, texts, _circuits(loaded.model, split.head, words))
-
-    return Answer(tell, result, lambda: _entries(split, rival))
+    return Answer(
+        tell,
+        lambda: _plain(split, rival, texts, _circuits(loaded.model, split.head, words)),
+        lambda: _entries(split, rival),
+    )
 
 
 def _entries(split: Split, rival: Split | None) -> Iterator[dict[str, Any]]:

@@ -99,11 +99,13 @@ def follow(g: Graph) -> None:
         here = expression(t + 1) < n_prompt
         return IF(here, tokens[t + 1, 0], 0) if t + 1 < tokens.shape[0] else expression(0)
 
-    def share(t: int, _: int) -> Expression:
-        return IF(AND(answered == 1, expression(t + 1) < n_prompt), 1 / MAX(1, n_prompt - 1), 0)
-
     g.follow(f"{LOSS}.targets", target)
-    g.follow(f"{LOSS}.share", share)
+    g.follow(
+        f"{LOSS}.share",
+        lambda t, _: IF(
+            AND(answered == 1, expression(t + 1) < n_prompt), 1 / MAX(1, n_prompt - 1), 0
+        ),
+    )
 
 
 def _logits(g: Graph) -> Block:

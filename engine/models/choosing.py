@@ -168,11 +168,12 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray, never: Sequence[in
     draw = _among_all_ranks if n_words <= N_RANKS else _beyond_the_ranks
     drawn = draw(at, order, limits, random, _share(at, never))
     greedy = at.table("greedy", one, lambda t, _: order[t, 0], ONE)
-
-    def chosen(t: int, _: int) -> Expression:
-        return IF(AND(choose[0, 0] == BY_NUMBER, warm), drawn[t, 0], greedy[t, 0])
-
-    return at.table("chosen", one, chosen, ONE)
+    return at.table(
+        "chosen",
+        one,
+        lambda t, _: IF(AND(choose[0, 0] == BY_NUMBER, warm), drawn[t, 0], greedy[t, 0]),
+        ONE,
+    )
 
 
 class Limits(NamedTuple):
@@ -242,15 +243,16 @@ def _ranking(at: Graph, n_ranks: int, of: Block) -> Block:
     n_tokens, n_words = logits.shape
     _ids(at, n_words)
 
-    def number(t: int, k: Any) -> Expression:
-        return LARGE(logits[t, :].as_range, k + 1)
-
-    def ident(t: int, k: int) -> Expression:
-        return MATCH(value[t, k].fixed_rows, logits[t, :].as_range, 0) - 1
-
     shape = n_tokens, n_ranks
-    value = at.table("value", shape, number, RANKS, runs=True)
-    return at.table("order", shape, ident, RANKS)
+    value = at.table(
+        "value", shape, lambda t, k: LARGE(logits[t, :].as_range, k + 1), RANKS, runs=True
+    )
+    return at.table(
+        "order",
+        shape,
+        lambda t, k: MATCH(value[t, k].fixed_rows, logits[t, :].as_range, 0) - 1,
+        RANKS,
+    )
 
 
 def _ranked(at: Graph, logits: Block) -> Block:
@@ -310,11 +312,7 @@ def _beyond_the_ranks(
         x, p = at["choice.penalized"], at["probs"]
         shares = lambda t, v: share(t, x[t, v].fixed_rows, p[t, v].fixed_rows)  # noqa: E731
         probs = at.table("probs", p.shape, shares, p.axes, runs=True)
-
-    def of_rank(t: int, k: Any) -> Expression:
-        return Nth(probs[t, :].as_range, order[t, k], 0)
-
-    weight = _weights(at, order, limits, of_rank)
+    weight = _weights(at, order, limits, lambda t, k: Nth(probs[t, :].as_range, order[t, k], 0))
     ranks = rank_search.Ranks(at, probs)
     in_k = ranks.at_most(limits.k)
     whole = ranks.one("whole", lambda t: ranks.hold(t, ranks.logit(t, in_k)))
@@ -362,12 +360,15 @@ def _shares(at: Graph, weight: Block, whole: Block, limits: Limits) -> tuple[Blo
     def share(t: int, k: Any) -> Expression:
         return weight[t, k] / whole[t, 0]
 
-    def sum_before(t: int, k: Any) -> Expression:
-        return before[t, k - 1] + share(t, k - 1) if np.all(k) else expression(0.0)
-
     def keep(t: int, k: Any) -> Expression:
         likely = IF(weight[t, k] >= min_p * weight[t, 0].fixed_cols, share(t, k), 0)
         return IF(before[t, k] < top_p, likely, 0)
 
-    before = at.table("before", weight.shape, sum_before, RANKS, runs=True)
+    before = at.table(
+        "before",
+        weight.shape,
+        lambda t, k: before[t, k - 1] + share(t, k - 1) if np.all(k) else expression(0.0),
+        RANKS,
+        runs=True,
+    )
     return before, at.table("kept", weight.shape, keep, RANKS, runs=True)

@@ -158,12 +158,6 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
         usual: Any = word[t, 0] if word else begun[t] if t < len(begun) else ""
         return IFERROR(IF(pick[t, 0] != "", pick[t, 0], usual), "")
 
-    def given_at(t: int, _: int) -> Expression:
-        return IF(typed[t, 0] == "", 0, given[t - 1, 0] if t else 1)
-
-    def exact_at(t: int, _: int) -> Expression:
-        return word_lookup.place_of(typed[t, 0], g, "prompt.words")
-
     def found_at(t: int, _: int) -> Expression:
         loose = word_lookup.find_ignoring_case(typed[t, 0], g, "prompt.lowered")
         return IF(exact[t, 0] >= 0, exact[t, 0], loose)
@@ -173,9 +167,13 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
         return IF(unknown[t - 1, 0] != "", unknown[t - 1, 0], here) if t else here
 
     typed = at.table("typed", one, typed_at, TOKENS)
-    given = at.table("given", one, given_at, TOKENS)
+    given = at.table(
+        "given", one, lambda t, _: IF(typed[t, 0] == "", 0, given[t - 1, 0] if t else 1), TOKENS
+    )
     g.table("n_prompt", (1, 1), lambda *_: MAX(1, SUM(given.area.as_range)))
-    exact = at.table("exact", one, exact_at, TOKENS)
+    exact = at.table(
+        "exact", one, lambda t, _: word_lookup.place_of(typed[t, 0], g, "prompt.words"), TOKENS
+    )
     found = at.table("found", one, found_at, TOKENS)
     unknown = at.table("unknown", one, unknown_at, TOKENS)
     last = unknown[n_tokens - 1, 0]
@@ -230,18 +228,21 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
     if not passage.n_source:
         ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
 
-    def given_at(t: int, _: int) -> Expression:
-        return IF(pick[t, 0] != "", pick[t, 0], NO_ID if ids is None else ids[t, 0])
-
-    def count(*_: int) -> Expression:
-        return MAX(1, IFERROR(MATCH(NO_ID, typed.area.as_range, 0) - 1, n_tokens))
-
     def token(t: int, _: int) -> Expression:
         there = typed[0, 0] >= 0 if t == 0 else expression(t) < n_prompt[0, 0]
         return IF(there, typed[t, 0], built[t, 0])
 
-    typed = at.table("id", one, given_at, TOKENS)
-    n_prompt = g.table("n_prompt", (1, 1), count)
+    typed = at.table(
+        "id",
+        one,
+        lambda t, _: IF(pick[t, 0] != "", pick[t, 0], NO_ID if ids is None else ids[t, 0]),
+        TOKENS,
+    )
+    n_prompt = g.table(
+        "n_prompt",
+        (1, 1),
+        lambda *_: MAX(1, IFERROR(MATCH(NO_ID, typed.area.as_range, 0) - 1, n_tokens)),
+    )
     g.follow("tokens", token)
     g.fill("position", np.array([[float(n_given - 1)]]))
     g.follow("position", lambda *_: n_prompt[0, 0] - 1)
@@ -291,11 +292,12 @@ def tokenized(
     """Add a sentence and its tokenizer in cells; returns the tokens' texts, [n_tokens, 1]."""
     n_tokens = len(passage.ids)
     ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
-
-    def name(t: int, _: int) -> Expression:
-        return IF(ids[t, 0] < 0, "", Nth(vocabulary.area.fixed, ids[t, 0] + 1))
-
-    return g.at("prompt").table("word", (n_tokens, 1), name, TOKENS)
+    return g.at("prompt").table(
+        "word",
+        (n_tokens, 1),
+        lambda t, _: IF(ids[t, 0] < 0, "", Nth(vocabulary.area.fixed, ids[t, 0] + 1)),
+        TOKENS,
+    )
 
 
 def room(text: str, passage: Passage) -> int:

@@ -63,23 +63,19 @@ class Ranks:
         def found(t: int, s: int) -> Expression:
             return count[t, s - 1].fixed_rows if s else expression(0)
 
-        def tries(t: int, s: int) -> Expression:
-            return MIN(self.n_words, found(t, s) + (1 << (n_steps - 1 - s)))
-
         def counts(t: int, s: int) -> Expression:
             held = holds[t, s].fixed_rows
             fits = held < limit(t) if strictly else held <= limit(t)
             return IF(fits, tried[t, s].fixed_rows, found(t, s))
 
-        def values(t: int, s: int) -> Expression:
-            return self.logit(t, tried[t, s].fixed_rows)
-
-        def shares(t: int, s: int) -> Expression:
-            return self.hold(t, value[t, s].fixed_rows)
-
-        tried = at.table("tried", shape, tries, STEPS)
-        value = at.table("value", shape, values, STEPS)
-        holds = at.table("holds", shape, shares, STEPS)
+        tried = at.table(
+            "tried",
+            shape,
+            lambda t, s: MIN(self.n_words, found(t, s) + (1 << (n_steps - 1 - s))),
+            STEPS,
+        )
+        value = at.table("value", shape, lambda t, s: self.logit(t, tried[t, s].fixed_rows), STEPS)
+        holds = at.table("holds", shape, lambda t, s: self.hold(t, value[t, s].fixed_rows), STEPS)
         count = at.table("count", shape, counts, STEPS)
         return count
 
@@ -95,20 +91,15 @@ class Ranks:
             matter."""
             return IF(top_p[0, 0] < 1, top_p[0, 0], 2) * whole[t, 0]
 
-        def keeps(t: int) -> Expression:
-            return MIN(self.at_most(top_k), less[t, last] + 1, MAX(1, likely[t, 0]))
-
-        def holds(t: int) -> Expression:
-            return self.hold(t, self.logit(t, n_kept[t, 0]))
-
-        def drawn_at(t: int) -> Expression:
-            return in_range(random[t + 1, 0]) * held[t, 0]
-
         less = self.count("top_p", share, strictly=True)
-        n_kept = self.one("n_kept", keeps)
-        held = self.one("held", holds)
+        n_kept = self.one(
+            "n_kept", lambda t: MIN(self.at_most(top_k), less[t, last] + 1, MAX(1, likely[t, 0]))
+        )
+        held = self.one("held", lambda t: self.hold(t, self.logit(t, n_kept[t, 0])))
         self.one("total", lambda t: held[t, 0] / whole[t, 0])
-        before = self.count("draw", drawn_at, strictly=False)
+        before = self.count(
+            "draw", lambda t: in_range(random[t + 1, 0]) * held[t, 0], strictly=False
+        )
         rank = self.one("rank", lambda t: MIN(n_kept[t, 0], before[t, last] + 1))
         value = self.one("drawn_value", lambda t: self.logit(t, rank[t, 0]))
         return self.one("drawn", lambda t: MATCH(value[t, 0], self.logits[t, :].as_range, 0) - 1)

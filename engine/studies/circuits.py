@@ -116,11 +116,11 @@ def through(graph: Graph, begin: Block, end: Block) -> np.ndarray:
     `begin`, columns of `end`]."""
     way = scores.path(graph, end, begin)
     every = np.eye(begin.shape[1])[:, None, :]  # [columns, 1, columns]
-
-    def part(block: Block) -> np.ndarray:
-        return every if block is begin else np.zeros((1, *block.shape))
-
-    found = scores.follow(way, _without_divisors(graph, way), part)
+    found = scores.follow(
+        way,
+        _without_divisors(graph, way),
+        lambda block: every if block is begin else np.zeros((1, *block.shape)),
+    )
     return np.asarray(np.broadcast_to(found, (len(every), *found.shape[1:]))[:, 0])
 
 

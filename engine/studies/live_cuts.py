@@ -112,12 +112,13 @@ class _Pass:
         if block.name == "logits":
             return each[self.row]
         own = self._own(block) if self._plain(block) else block
-
-        def cell(t: int, j: int) -> Expression:
-            return expression(each[t][-1, j] if t in each else own[t, j])
-
         shape = self.row + 1, block.shape[1]
-        return self.graph.at(CUT).table(block.name, shape, cell, block.axes)
+        return self.graph.at(CUT).table(
+            block.name,
+            shape,
+            lambda t, j: expression(each[t][-1, j] if t in each else own[t, j]),
+            block.axes,
+        )
 
     def _own(self, block: Block) -> Block:
         """The output of a reader, from the stream of this pass."""

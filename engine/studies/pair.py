@@ -119,11 +119,11 @@ def _follow_words(graph: Graph, words: Sequence[str]) -> None:
 
 def _look_up(at: Graph, name: str, shape: Span, typed: Callable[[int], Area], among: str) -> None:
     """Add the ids of typed words, as a lookup finds them; -1: not found."""
-
-    def exact(t: int, _: int) -> Expression:
-        return word_lookup.place_of(IFERROR(typed(t) & "", ""), at, f"{among}.words")
-
-    found = at.table(f"{name}.exact", shape, exact)
+    found = at.table(
+        f"{name}.exact",
+        shape,
+        lambda t, _: word_lookup.place_of(IFERROR(typed(t) & "", ""), at, f"{among}.words"),
+    )
 
     def loose(t: int, _: int) -> Expression:
         other = word_lookup.find_ignoring_case(IFERROR(typed(t) & "", ""), at, f"{among}.lowered")

@@ -121,11 +121,11 @@ def _stripped(at: Graph, name: str, text: Expression) -> Expression:
     """A text without white space at its ends, by cells that count how much there is."""
     at, n = at.at(name), len(HALVES)
     codes = at.input("blanks", np.array(BLANKS, dtype=np.float64)[:, None], kind="table")
-
-    def spaced(k: int, _: int) -> Expression:
-        return SUBSTITUTE(plain[k - 1, 0] if k else text & "", UNICHAR(codes[k, 0]), " ")
-
-    plain = at.table("plain", (len(BLANKS), 1), spaced)
+    plain = at.table(
+        "plain",
+        (len(BLANKS), 1),
+        lambda k, _: SUBSTITUTE(plain[k - 1, 0] if k else text & "", UNICHAR(codes[k, 0]), " "),
+    )
     whole = plain[len(BLANKS) - 1, 0].fixed
 
     def leads(k: int, _: int) -> Expression:

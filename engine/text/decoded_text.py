@@ -196,12 +196,6 @@ class Fallback(Line):
             open_ = before(columns["to come"], t) > 0
             return IF(IF(open_, goes_on, begins), before(sound, t, 1), 0)
 
-        def sounds(t: int) -> Expression:
-            return self.unless_left_out(t, sound, IF(piece(t, "byte") == 0, 1, fits(t)), 1)
-
-        def counts(t: int) -> Expression:
-            return self.unless_left_out(t, run, IF(piece(t, "byte") == 0, 0, before(run, t) + 1))
-
         def joins(t: int) -> Expression:
             closed = IF(columns["to come"][t, 0] == 0, character(columns["bits"][t, 0]), "")
             added = IF(piece(t, "continuing") == 1, closed, self.own(self.later, t))
@@ -226,8 +220,16 @@ class Fallback(Line):
             name: self.column(name.replace(" ", "_"), follows(name, on))
             for name, on in goes_on.items()
         }
-        sound = self.column("sound", sounds)
-        run = self.column("run", counts)
+        sound = self.column(
+            "sound",
+            lambda t: self.unless_left_out(t, sound, IF(piece(t, "byte") == 0, 1, fits(t)), 1),
+        )
+        run = self.column(
+            "run",
+            lambda t: self.unless_left_out(
+                t, run, IF(piece(t, "byte") == 0, 0, before(run, t) + 1)
+            ),
+        )
         joined = self.column("joined", joins)
         stood = self.stood = self.column("stands", stands)
         return text

@@ -31,11 +31,7 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
     normalizing.add(steps, settings)
     first = _of_bytes(steps, settings) if settings.bytes else _of_characters(steps, settings)
     last = _merges(steps, settings, first)[steps.n - 1, :]
-
-    def ident(k: int) -> Expression:
-        return ABS(last[0, k]) - 1
-
-    return result.add(steps, ident, COUNTIF(last, "<>0"), settings, special)
+    return result.add(steps, lambda k: ABS(last[0, k]) - 1, COUNTIF(last, "<>0"), settings, special)
 
 
 def check(settings: Settings) -> None:
@@ -64,11 +60,7 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
     characters = table(pretokens.kinds(settings.splits)[0])[:, : 3 if steps.marks else 2]
     steps.look_up(characters, lambda mark: mark.id + 1.0)
     words = pretokens.Words(steps, settings.splits)
-
-    def gives(k: Any) -> Expression:
-        return _kept(steps, words, k, steps.utf8(k))
-
-    symbols = steps.spread(gives)
+    symbols = steps.spread(lambda k: _kept(steps, words, k, steps.utf8(k)))
     alphabet = byte_alphabet()
     signs = sorted(alphabet, key=alphabet.__getitem__)  # of byte 0, of byte 1, ...
     byte, of_bytes = steps.bytes(), _byte_symbols(steps, settings, signs)
@@ -215,22 +207,24 @@ def _merges(steps: Steps, settings: Settings, first: Any) -> Block:
     n, base, pairs, made = steps.n, *_tables(steps, settings)
     keys, ranks = pairs[:, 0].fixed, pairs[:, 1].fixed
     symbols: Block
-
-    def rank(s: int, k: int) -> Expression:
-        return listed(ABS(symbols[s, k]) * base + symbols[s, k + 1], keys, ranks, NO_RANK)
-
-    rank_of = steps.graph.table("rank", (n - 1, n - 1), rank, runs=True)
+    rank_of = steps.graph.table(
+        "rank",
+        (n - 1, n - 1),
+        lambda s, k: listed(ABS(symbols[s, k]) * base + symbols[s, k + 1], keys, ranks, NO_RANK),
+        runs=True,
+    )
 
     def place(s: int, _: int) -> Expression:
         return IF(lowest[s, 0] < NO_RANK, MATCH(lowest[s, 0], rank_of[s, :], 0), n + 1)
 
-    def merged(s: int, _: int) -> Expression:
-        return IF(lowest[s, 0] < NO_RANK, INDEX(made.area.fixed, lowest[s, 0] + 1), 0)
-
     columns = (n - 1, 1)
     lowest = steps.graph.table("lowest", columns, lambda s, _: MIN(rank_of[s, :]))
     places = steps.graph.table("place", columns, place)
-    merges = steps.graph.table("merged", columns, merged)
+    merges = steps.graph.table(
+        "merged",
+        columns,
+        lambda s, _: IF(lowest[s, 0] < NO_RANK, INDEX(made.area.fixed, lowest[s, 0] + 1), 0),
+    )
 
     def symbol(s: int, k: int) -> Expression:
         if s == 0:

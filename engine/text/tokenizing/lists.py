@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import COUNTIF
 from cellformer.engine.text.tokenizer import Characters
 from cellformer.engine.text.tokenizing import result
@@ -23,8 +22,4 @@ def add_characters(steps: Steps, tokenizer: Characters) -> Result:
     steps.text()
     steps.look_up(np.array([(code, *row) for code, row in sorted(rows.items())], dtype=np.float64))
     found = steps.row("id", lambda k: steps.field_of(2, steps.entry[0, k]), runs=True)
-
-    def ident(k: int) -> Expression:
-        return found[0, k]
-
-    return result.add(steps, ident, COUNTIF(steps.code.area, ">0"))
+    return result.add(steps, lambda k: found[0, k], COUNTIF(steps.code.area, ">0"))

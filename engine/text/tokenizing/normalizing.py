@@ -200,25 +200,18 @@ def _sorted(steps: Steps) -> Block:
     """Sort the marks behind each letter by combining class, and give these classes."""
     table, code = steps.input("combining", ranks()), steps.code
     first, classes, n = table[:, 0].fixed, table[:, 1].fixed, 1 << steps.n.bit_length()
+    rank = steps.row("mark_class", lambda k: INDEX(classes, MATCH(code[0, k], first, 1)), runs=True)
 
-    def ranked(k: Any) -> Expression:
-        return INDEX(classes, MATCH(code[0, k], first, 1))
-
-    rank = steps.row("mark_class", ranked, runs=True)
-
-    def letters(k: int) -> Any:
-        return 1 if k == 0 else letter[0, k - 1] + IF(rank[0, k] > 0, 0, 1)
-
-    def key(k: int) -> Expression:
-        return (letter[0, k] * CLASSES + rank[0, k]) * n + steps.number[0, k].fixed_rows
-
-    letter = steps.row("letter", letters)
-    keys = steps.row("key", key)
-
-    def place(k: int) -> Expression:
-        return MOD(LARGE(keys.area.fixed, steps.n + 1 - steps.number[0, k].fixed_rows), n)
-
-    order = steps.row("order", place)
+    letter = steps.row(
+        "letter", lambda k: 1 if k == 0 else letter[0, k - 1] + IF(rank[0, k] > 0, 0, 1)
+    )
+    keys = steps.row(
+        "key", lambda k: (letter[0, k] * CLASSES + rank[0, k]) * n + steps.number[0, k].fixed_rows
+    )
+    order = steps.row(
+        "order",
+        lambda k: MOD(LARGE(keys.area.fixed, steps.n + 1 - steps.number[0, k].fixed_rows), n),
+    )
     steps.code = steps.row("sorted", lambda k: INDEX(code.area.fixed, 1, order[0, k]), runs=True)
     return steps.row("sorted_class", lambda k: INDEX(rank.area.fixed, 1, order[0, k]), runs=True)
 
@@ -242,9 +235,6 @@ def _composed(steps: Steps, rank: Block) -> Block:
         before = letter[0, k - 1] if k else expression(0)
         return IF(gone[0, k] > 0, gone[0, k], IF(rank[0, k] > 0, before, code[0, k]))
 
-    def marks(k: int) -> Expression:
-        return IF(gone[0, k] > 0, between[0, k - 1] if k else expression(0), rank[0, k])
-
     def final(k: int) -> Expression:
         """The letter with all that is composed with it."""
         if k + 1 == steps.n:
@@ -253,7 +243,10 @@ def _composed(steps: Steps, rank: Block) -> Block:
 
     gone = steps.row("composed", whole)
     letter = steps.row("composed_letter", so_far)
-    between = steps.row("marks_between", marks)
+    between = steps.row(
+        "marks_between",
+        lambda k: IF(gone[0, k] > 0, between[0, k - 1] if k else expression(0), rank[0, k]),
+    )
     result = steps.row("whole", final)
     steps.code = steps.row(
         "composed_code", lambda k: IF(rank[0, k] > 0, code[0, k], result[0, k]), runs=True

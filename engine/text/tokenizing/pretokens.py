@@ -9,7 +9,6 @@ begin. Several splits follow each other: each is within the words of the one bef
 
 from collections.abc import Sequence as Several
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -74,11 +73,12 @@ class Words:
         steps = self.steps
         table = steps.input("classes", of_kind)
         steps.texts("class", (one.text for one in self.classes))
-
-        def belongs(c: int, k: Any) -> Expression:
-            return INDEX(table[:, c].fixed, steps.kind[0, k] + 1)
-
-        return steps.graph.table("belongs", (len(self.classes), steps.n), belongs, runs=True)
+        return steps.graph.table(
+            "belongs",
+            (len(self.classes), steps.n),
+            lambda c, k: INDEX(table[:, c].fixed, steps.kind[0, k] + 1),
+            runs=True,
+        )
 
     def has(self, one: One, k: int) -> Expression:
         """Whether a character belongs to a class."""

@@ -56,11 +56,11 @@ def add(
 
     ids = steps.graph.table("ids", (steps.n_tokens, 1), id_of)
     pieces = steps.pieces
-
-    def token(t: int, _: int) -> Expression:
-        return IF(ids[t, 0] < 0, "", INDEX(pieces.area.fixed, ids[t, 0] + 1))
-
-    steps.graph.table("token", (steps.n_tokens, 1), token)
+    steps.graph.table(
+        "token",
+        (steps.n_tokens, 1),
+        lambda t, _: IF(ids[t, 0] < 0, "", INDEX(pieces.area.fixed, ids[t, 0] + 1)),
+    )
     whole = fixed + (len(before) + len(after))
     n_ids = steps.one("n_ids", IF(wrong > 0, 0, MIN(steps.n_tokens, whole)))
     fine = steps.one("fine", IF(wrong > 0, 0, IF(whole > steps.n_tokens, 0, 1)))

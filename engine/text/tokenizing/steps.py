@@ -138,11 +138,11 @@ class Steps:
             return
         texts = self.texts("added", added)
         typed = self.sentence[0, 0].fixed
-
-        def holds(k: int, j: int) -> Expression:
-            return IF(LEN(SUBSTITUTE(typed, texts[k, 0], "")) < LEN(typed), 1, 0)
-
-        held = self.graph.table("holds", (len(added), 1), holds)
+        held = self.graph.table(
+            "holds",
+            (len(added), 1),
+            lambda k, j: IF(LEN(SUBSTITUTE(typed, texts[k, 0], "")) < LEN(typed), 1, 0),
+        )
         which = MATCH(1, held.area.as_range, 0)
         name = INDEX(texts.area, which, 1) if len(added) > 1 else texts[0, 0]
         self.refuse(
@@ -314,11 +314,9 @@ class Steps:
         its character, and its index within that character's symbols, from 0. With a prefix, the
         symbols are characters again."""
         gives = self.row(f"{prefix}gives", length, runs=True)
-
-        def sum_before(k: int) -> Any:
-            return 0 if k == 0 else before[0, k - 1] + gives[0, k - 1]
-
-        before = self.row(f"{prefix}before", sum_before)
+        before = self.row(
+            f"{prefix}before", lambda k: 0 if k == 0 else before[0, k - 1] + gives[0, k - 1]
+        )
         last = self.n - 1
         self.total = self.one(f"{prefix}total", before[0, last] + gives[0, last])
         total, starts = self.total[0, 0].fixed, before.area.fixed
@@ -327,11 +325,18 @@ class Steps:
             number = self.number[0, k].fixed_rows
             return IF(number > total, 0, MATCH(number - 0.5, starts, 1))
 
-        def place(k: Any) -> Expression:
-            return IF(source[0, k] > 0, self.number[0, k].fixed_rows - 1 - found.of(before, k), 0)
-
         source = self.row(f"{prefix}source", of, runs=True)
-        found = Spread(gives, source, self.row(f"{prefix}within", place, runs=True))
+        found = Spread(
+            gives,
+            source,
+            self.row(
+                f"{prefix}within",
+                lambda k: IF(
+                    source[0, k] > 0, self.number[0, k].fixed_rows - 1 - found.of(before, k), 0
+                ),
+                runs=True,
+            ),
+        )
         self.symbols = found
         self.refuse(
             self.total[0, 0] > self.n,

@@ -229,10 +229,8 @@ class Path:
 
     def _refuse_unknown(self) -> None:
         """Refuse unknown characters, which would become bytes or nothing, with a message."""
-
-        def missing(k: int) -> Expression:
-            return IF(AND(self.ends[0, k] > 0, self.piece[0, k] == 0), 1, 0)
-
-        found = self.steps.row("missing", missing)
+        found = self.steps.row(
+            "missing", lambda k: IF(AND(self.ends[0, k] > 0, self.piece[0, k] == 0), 1, 0)
+        )
         message = "the text has a character that is in no piece of the vocabulary"
         self.steps.refuse(MAX(found.area) > 0, expression(message))

@@ -186,8 +186,10 @@ class Words:
         found = steps.row("id", ident)
         self.taken = steps.row("taken", taken)
         counted, total = self.taken.area.fixed, self.taken[0, self.n - 1]
-
-        def chosen(k: int) -> Expression:
-            return INDEX(found.area.fixed, 1, MATCH(k + 1, counted, 0))
-
-        return result.add(steps, chosen, total, settings, special)
+        return result.add(
+            steps,
+            lambda k: INDEX(found.area.fixed, 1, MATCH(k + 1, counted, 0)),
+            total,
+            settings,
+            special,
+        )
