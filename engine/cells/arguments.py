@@ -106,9 +106,8 @@ def _is_a(value: Any, kind: type) -> bool:
         methods = (name for name, member in vars(kind).items() if inspect.isfunction(member))
         has = all(hasattr(value, name) for name in methods if name not in OF_PROTOCOLS)
         return has and not isinstance(value, str | bytes | Sequence | np.ndarray)
-    if kind is int and isinstance(value, bool):
-        return False
-    return isinstance(value, NUMBERS.get(kind, kind))
+    truth = kind is int and isinstance(value, bool)
+    return isinstance(value, NUMBERS.get(kind, kind)) and not truth
 
 
 def _holds(value: Any, origin: Any, inner: tuple[Any, ...]) -> bool:

@@ -67,7 +67,6 @@ def _following(graph: Graph, put: Mapping[str, Callable[..., np.ndarray]]) -> di
     for block in graph:
         if block.op and block.recurs and block.name in put:
             values[block.name] = _row_by_row(block, values, put[block.name])
-            reached.add(block.name)
             continue
         if block.op and any(b.name in reached for _, _, b in block.operands):
             values[block.name] = evaluate(block, block.whole, values)

@@ -38,6 +38,13 @@ def declared(module: ModuleType, kind: str, wanted: Iterable[str]) -> ModuleType
     return module
 
 
+def check_all(*facts: tuple[object, str]) -> None:
+    """Raise InputError with the text of the first fact that does not hold."""
+    for holds, fault in facts:
+        if not holds:
+            raise InputError(fault)
+
+
 LONGEST, END = 280, 120  # characters of a message, and those that its end keeps
 
 

@@ -81,8 +81,7 @@ def _evaluate(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.
 
 def _with_absent(array: np.ndarray, rect: Rect, further: int) -> np.ndarray:
     """The rows that stand so much after those of `rect`, with zeros for missing rows."""
-    n = rect.bottom - rect.top
-    missing = n - array.shape[-2]
+    missing = rect.bottom - rect.top - array.shape[-2]
     first = min(missing, max(0, -(rect.top + further)))
     return np.pad(array, [(0, 0)] * (array.ndim - 2) + [(first, missing - first), (0, 0)])
 

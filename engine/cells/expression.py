@@ -81,6 +81,16 @@ class Notation(Protocol):
 Look = Callable[["Area"], Any]  # an area's value: of one cell, or an array [rows, columns]
 
 
+def _behind(sign: str) -> Callable[["Expression", Any], "Expression"]:
+    """The method for a sign with another operand behind it."""
+    return lambda x, other: Operation(sign, x, expression(other))
+
+
+def _before(sign: str) -> Callable[["Expression", Any], "Expression"]:
+    """The method for a sign with another operand before it."""
+    return lambda x, other: Operation(sign, expression(other), x)
+
+
 class Expression:
     """A formula without the leading "=", or a part of one."""
 
@@ -115,60 +125,15 @@ class Expression:
         """A value that is the same for equal expressions."""
         return id(self)
 
-    def __add__(self, other: Any) -> "Expression":
-        return Operation("+", self, expression(other))
-
-    def __radd__(self, other: Any) -> "Expression":
-        return Operation("+", expression(other), self)
-
-    def __sub__(self, other: Any) -> "Expression":
-        return Operation("-", self, expression(other))
-
-    def __rsub__(self, other: Any) -> "Expression":
-        return Operation("-", expression(other), self)
-
-    def __mul__(self, other: Any) -> "Expression":
-        return Operation("*", self, expression(other))
-
-    def __rmul__(self, other: Any) -> "Expression":
-        return Operation("*", expression(other), self)
-
-    def __truediv__(self, other: Any) -> "Expression":
-        return Operation("/", self, expression(other))
-
-    def __rtruediv__(self, other: Any) -> "Expression":
-        return Operation("/", expression(other), self)
-
-    def __pow__(self, other: Any) -> "Expression":
-        return Operation("^", self, expression(other))
-
-    def __rpow__(self, other: Any) -> "Expression":
-        return Operation("^", expression(other), self)
-
-    def __and__(self, other: Any) -> "Expression":
-        return Operation("&", self, expression(other))
-
-    def __rand__(self, other: Any) -> "Expression":
-        return Operation("&", expression(other), self)
-
-    def __lt__(self, other: Any) -> "Expression":
-        return Operation("<", self, expression(other))
-
-    def __le__(self, other: Any) -> "Expression":
-        return Operation("<=", self, expression(other))
-
-    def __gt__(self, other: Any) -> "Expression":
-        return Operation(">", self, expression(other))
-
-    def __ge__(self, other: Any) -> "Expression":
-        return Operation(">=", self, expression(other))
-
-    def __eq__(self, other: Any) -> "Expression":  # type: ignore[override]
-        return Operation("=", self, expression(other))
-
-    def __ne__(self, other: Any) -> "Expression":  # type: ignore[override]
-        return Operation("<>", self, expression(other))
-
+    __add__, __radd__ = _behind("+"), _before("+")
+    __sub__, __rsub__ = _behind("-"), _before("-")
+    __mul__, __rmul__ = _behind("*"), _before("*")
+    __truediv__, __rtruediv__ = _behind("/"), _before("/")
+    __pow__, __rpow__ = _behind("^"), _before("^")
+    __and__, __rand__ = _behind("&"), _before("&")
+    __lt__, __le__ = _behind("<"), _behind("<=")
+    __gt__, __ge__ = _behind(">"), _behind(">=")
+    __eq__, __ne__ = _behind("="), _behind("<>")  # type: ignore[assignment]
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
@@ -238,8 +203,7 @@ class Rounded(Constant):
 
     @property
     def _spelt(self) -> str:
-        kept = Decimal(f"{self.number:.{DIGITS}g}")
-        return f"{kept:.{self.places}f}"
+        return f"{Decimal(f'{self.number:.{DIGITS}g}'):.{self.places}f}"
 
 
 @dataclass(slots=True, eq=False)
@@ -425,23 +389,29 @@ class Operation(Expression):
 
 
 @dataclass(slots=True, eq=False)
-class Negative(Expression):
-    """Minus an expression. It binds tighter than a power, as in Excel, where -2^2 is 4."""
+class OfOne(Expression):
+    """An expression that is made of a single one."""
 
     term: Expression
-    level = NEGATIVE
-    name = "negative"
 
     @property
     def parts(self) -> tuple[Expression, ...]:  # type: ignore[override]
         return (self.term,)
 
     def of(self, *parts: Expression) -> Expression:
-        return Negative(*parts)
+        return type(self)(*parts)
 
     @property
     def key(self) -> Hashable:
-        return "-", self.term.key
+        return self.name, self.term.key
+
+
+@dataclass(slots=True, eq=False)
+class Negative(OfOne):
+    """Minus an expression. It binds tighter than a power, as in Excel, where -2^2 is 4."""
+
+    level = NEGATIVE
+    name = "negative"
 
     def text(self, notation: Notation) -> str:
         text, level = self.term.spelt(notation)
@@ -452,23 +422,11 @@ class Negative(Expression):
 
 
 @dataclass(slots=True, eq=False)
-class Held(Expression):
+class Held(OfOne):
     """An expression that counts as a constant: its derivative is 0. Its text is the expression's
     text."""
 
-    term: Expression
     name = "held"
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:  # type: ignore[override]
-        return (self.term,)
-
-    def of(self, *parts: Expression) -> Expression:
-        return Held(*parts)
-
-    @property
-    def key(self) -> Hashable:
-        return "held", self.term.key
 
     def text(self, notation: Notation) -> str:
         return self.term.text(notation)
@@ -528,8 +486,7 @@ class Function:
     javascript: str | Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Expression:
-        given = [a if isinstance(a, Expression) else expression(a) for a in arguments]
-        return Call(self, tuple(given))
+        return Call(self, tuple([expression(a) for a in arguments]))
 
 
 @dataclass(slots=True, eq=False)

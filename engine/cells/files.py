@@ -19,7 +19,7 @@ from secrets import token_hex
 from time import monotonic, sleep
 from typing import Any
 
-from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError, check_all
 
 MOST_JSON = 200_000_000  # bytes; the largest tokenizers take 35 million
 UNFINISHED = re.compile(r"\.cellformer-[0-9a-f]{16}\.part")
@@ -77,16 +77,19 @@ def check_size(path: Path, most: int = MOST_JSON) -> None:
 def check_file(path: Path) -> Path:
     """A path at which a file can be written; a link is resolved. Raises InputError."""
     path = possible(path).resolve()
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent}; make this folder first")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file")
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path} is not an ordinary file; name another file with -o")
-    if path.exists() and not path.stat().st_mode & 0o222:
-        raise InputError(
-            f"{path} is read-only; make the file writable, or name another file with -o"
-        )
+    there = path.exists()
+    check_all(
+        (path.parent.is_dir(), f"there is no folder {path.parent}; make this folder first"),
+        (not path.is_dir(), f"{path} is a folder; name a file"),
+        (
+            path.is_file() or not there,
+            f"{path} is not an ordinary file; name another file with -o",
+        ),
+        (
+            not there or path.stat().st_mode & 0o222,
+            f"{path} is read-only; make the file writable, or name another file with -o",
+        ),
+    )
     return path
 
 

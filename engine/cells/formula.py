@@ -143,8 +143,7 @@ class Formulas:
             texts = self._addresses(operand, axis, at)
             if texts is not None:
                 return [texts[n] for n in cells]
-        pairs = [(n, at) if axis else (at, n) for n in cells]
-        return [self._read(k, i, j)[0] for i, j in pairs]
+        return [self._read(k, *((n, at) if axis else (at, n)))[0] for n in cells]
 
     def _along(self, kept: dict[int, Texts], at: int, axis: int, i: int, j: int) -> Texts:
         """The addresses of the operands that depend on one axis of the output alone, or on
@@ -182,9 +181,7 @@ class Formulas:
         rect = Rect(i, i + 1, j, j + 1)
         if subscript != ("i", "j"):
             rect = reads(subscript, rect, operand.shape, self._block.mask)
-        if not rect.size:
-            return "", None
-        return self._address(operand, rect), rect.size == 1
+        return (self._address(operand, rect), rect.size == 1) if rect.size else ("", None)
 
     def _template(self, single: tuple[bool | None, ...]) -> tuple[str, list[int]]:
         """The formula's text with a %s for each address, and the operand of each."""
@@ -194,13 +191,11 @@ class Formulas:
         formula = self._block.shared
         formula = simplified(without(formula, absent)) if absent else formula
         formula = as_shown(formula, cells, self._words.looks_up_one)
-        text = formula.text(Holes(self._words, self._block, self._runs_down))
-        text = (
-            self._frame(tuple(one is not False for one in single)).format(text).replace("%", "%%")
-        )
+        frame = self._frame(tuple(one is not False for one in single))
+        text = frame.format(formula.text(Holes(self._words, self._block, self._runs_down)))
         holes = re.compile("\0(\\d+)\0")
-        self._templates[single] = holes.sub("%s", text), [int(k) for k in holes.findall(text)]
-        return self._templates[single]
+        made = holes.sub("%s", text.replace("%", "%%")), [int(k) for k in holes.findall(text)]
+        return self._templates.setdefault(single, made)
 
 
 def as_shown(formula: Expression, cells: set[ReadKey], looks_up_one: bool) -> Expression:
@@ -292,12 +287,14 @@ def equation(block: Block) -> str:
     nth = {b.name: code[1:] for _, (_, code), b in block.sources if code[0] == "@"}
 
     def address(operand: Block, rect: Rect) -> str:
-        picked = operand.name in nth and operand.shape[1] > 1
-        mark = f"[:,{nth[operand.name]}]" if picked else ""
-        mark += "ᵀ" if operand.name in turned and rect.top == 0 else ""  # column 0 reads row 0
-        mark += "ᵀ" if operand.name in crosswise and rect.bottom == operand.shape[0] else ""
-        mark += "~" if operand.name in paired and rect.left else ""  # the partner's column
-        return short_name(operand.name, block.name) + mark
+        name, (n_rows, n_columns) = operand.name, operand.shape
+        marks = (
+            (f"[:,{nth.get(name)}]", name in nth and n_columns > 1),
+            ("ᵀ", name in turned and rect.top == 0),  # column 0 reads row 0
+            ("ᵀ", name in crosswise and rect.bottom == n_rows),
+            ("~", name in paired and rect.left),  # the partner's column
+        )
+        return short_name(name, block.name) + "".join(mark for mark, is_there in marks if is_there)
 
     return Formulas(block, InWords(block.name), address)(block.shape[0] - 1, 0)
 

@@ -176,10 +176,6 @@ def _if_in_words(condition: str, *chosen: str) -> Spelt:
     return (f"({condition})", ATOM) if chosen == ("1", "0") else _called("if")(condition, *chosen)
 
 
-def _order_in_cells(x: str, line: str, at: str, places: str) -> Spelt:
-    return f"SUMPRODUCT(({line}>{x})+({line}={x})*({places}<{at}))", ATOM
-
-
 # --- of numbers -----------------------------------------------------------------------------
 
 
@@ -391,10 +387,6 @@ def _kind(x: Any) -> type:
     return str if isinstance(x, str) else bool if isinstance(x, TRUTHS) else float
 
 
-def _count_if(x: Any, criterion: Any) -> float:
-    return float(sum(map(_meets(criterion), np.asarray(x, dtype=object).flat)))
-
-
 def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
     meets, summed = _meets(criterion), x if summed is None else summed
     cells, added = (np.atleast_2d(np.asarray(y, dtype=object)) for y in (x, summed))
@@ -405,12 +397,8 @@ def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
     return float(np.add.reduce(numbers(met)))
 
 
-def _count(*xs: Any) -> float:
-    return float(sum(x.size if is_numeric(x) else _n_numbers(x) for x in xs))
-
-
 def _n_numbers(x: Any) -> int:
-    return sum(map(is_number, np.asarray(x, dtype=object).flat))
+    return x.size if is_numeric(x) else sum(map(is_number, np.asarray(x, dtype=object).flat))
 
 
 def _rank(x: Any, among: Any) -> float:
@@ -435,8 +423,14 @@ AVERAGE = Function(
     words=_called("mean"),
     javascript=lambda to, *xs: to.mean(*xs),
 )
-COUNT = Function("COUNT", _count, javascript=lambda to, *xs: to.count(*xs))
-COUNTIF = Function("COUNTIF", _count_if)
+COUNT = Function(
+    "COUNT",
+    lambda *xs: float(sum(map(_n_numbers, xs))),
+    javascript=lambda to, *xs: to.count(*xs),
+)
+COUNTIF = Function(
+    "COUNTIF", lambda x, test: float(sum(map(_meets(test), np.asarray(x, dtype=object).flat)))
+)
 LARGE = Function("LARGE", _largest, slopes=lambda y, x, k: [(x, IF(entry(x) == y, 1, 0))])
 MAX = Function(
     "MAX",
@@ -458,7 +452,10 @@ ORDER = Function(
     _in_order,
     arrays=lines.rank,
     words=lambda x, line, *_: (f"rank of {x} in {line}", ATOM),
-    cells=_order_in_cells,
+    cells=lambda x, line, at, places: (
+        f"SUMPRODUCT(({line}>{x})+({line}={x})*({places}<{at}))",
+        ATOM,
+    ),
     javascript=lambda to, *xs: to.rank(*xs),
 )
 RANK = Function("RANK", _rank)
@@ -578,8 +575,7 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
     if many:
         return x[i - 1, j - 1]
     rows = slice(None) if i == 0 else slice(int(i) - 1, int(i))
-    cols = slice(None) if j == 0 else slice(int(j) - 1, int(j))
-    found = x[rows, cols]
+    found = x[rows, slice(None) if j == 0 else slice(int(j) - 1, int(j))]
     return no_error(found.item()) if found.size == 1 else found
 
 

@@ -150,10 +150,9 @@ class _Backward:
             if not block.op or block.name in slopes or block.name in held:
                 continue
             if any(b.name in slopes for _, _, b in block.operands):
-                found = self._slopes(block)
                 among = {*slopes, block.name}
-                known = {key: slope for key, slope in found.items() if key[0].name in among}
-                if known:
+                found = self._slopes(block).items()
+                if known := {key: slope for key, slope in found if key[0].name in among}:
                     slopes[block.name] = known
         readers: dict[str, list[tuple[Block, Read, Expression]]] = {}
         for block in reversed(list(self.graph)):

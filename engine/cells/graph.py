@@ -109,13 +109,11 @@ class Cell:
 
     def _repr_html_(self) -> str:
         """A card with its formula, the cells that it reads and those that read it."""
-        facts: list[tuple[str, str | list[str]]] = []
-        if self.formula:
-            facts.append(("formula", self.formula))
-        for name, cells in (("reads", self.precedents), ("is read by", self.dependents)):
-            if cells:
-                facts.append((name, [cell._with_value for cell in cells]))
-        return notebook.card(self._with_value, facts)
+        reads, is_read = (
+            [cell._with_value for cell in cells] for cells in (self.precedents, self.dependents)
+        )
+        facts = (("formula", self.formula or ""), ("reads", reads), ("is read by", is_read))
+        return notebook.card(self._with_value, [(name, told) for name, told in facts if told])
 
     @property
     def precedents(self) -> list["Cell"]:
@@ -224,9 +222,10 @@ class Graph:
         self._inputs[block.name] = array
         return block
 
-    def hold(self, block: Block, values: np.ndarray) -> Block:
-        """Add a block of values as another graph has it, name and all."""
-        self._inputs[block.name] = values
+    def take(self, block: Block, graph: "Graph") -> Block:
+        """Add a block as another graph has it, name and all, with its values if it holds some."""
+        if not block.computed:
+            self._inputs[block.name] = graph.inputs[block.name]
         return self.add(block)
 
     @property

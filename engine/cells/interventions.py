@@ -48,11 +48,7 @@ def intervened(graph: AnyGraph, formulas: Mapping[str, Formula], read_as: str = 
             own = replace(block, operands=operands)
         if block.name in formulas and block.computed and not read_as:
             own = replace(own, name=f"{block.name}.{OWN}")
-        if block.computed:
-            found.add(own)
-        else:
-            own = found.hold(own, graph.inputs[block.name])
-        read[block.name] = own
+        read[block.name] = found.take(own, graph)
         if block.name in formulas:
             used = block.name if block.computed else f"{block.name}.{USED}"
             used = f"{block.name}.{read_as}" if read_as else used

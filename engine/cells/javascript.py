@@ -216,8 +216,8 @@ class Writer:
 
 def _range(line: Line) -> str:
     first, last = line.span
-    across = (_index(line.at[1 - line.axis], ""), line.k)
-    return f"lineOf(x{line.k},{line.axis},{first},{last},{across[0]})"
+    across = _index(line.at[1 - line.axis], "")
+    return f"lineOf(x{line.k},{line.axis},{first},{last},{across})"
 
 
 def kernel(block: Block) -> str:

@@ -58,8 +58,7 @@ def product_sum(*xs: Any) -> Any:
             for i, s in enumerate(a.seen)
         ]
         return np.concatenate(rows, axis=-2)
-    product: np.ndarray = a.kept(0) @ b.values.swapaxes(-1, -2)
-    return product
+    return np.asarray(a.kept(0) @ b.values.swapaxes(-1, -2))
 
 
 def reduced(
@@ -107,8 +106,7 @@ def variance(x: np.ndarray) -> np.ndarray:
     """Variance of a whole population (divided by n) along the last axis."""
     n = x.shape[-1]
     centred = x - np.add.reduce(x, axis=-1, keepdims=True) / n
-    found: np.ndarray = np.einsum("...lr,...lr->...l", centred, centred) / n
-    return found
+    return np.asarray(np.einsum("...lr,...lr->...l", centred, centred) / n)
 
 
 def rank(x: Any, line: Any, place: Any, places: Any) -> Any:
@@ -120,8 +118,7 @@ def rank(x: Any, line: Any, place: Any, places: Any) -> Any:
     others = line.values[..., :, None, :]  # [rows, 1, n_read], beside x [rows, columns, 1]
     x, place = np.asarray(x)[..., None], np.asarray(place)[..., None]
     earlier = (others == x) & (places.values[..., :, None, :] < place)
-    found: np.ndarray = np.add.reduce((others > x) | earlier, axis=-1, dtype=np.float64)
-    return found
+    return np.asarray(np.add.reduce((others > x) | earlier, axis=-1, dtype=np.float64))
 
 
 def chosen(condition: Any, then: Any, otherwise: Any = 0.0) -> Any:

@@ -49,6 +49,10 @@ class Named:
     def _words(self) -> list[str]:
         return self.name.split(".")
 
+    def under(self, name: str) -> bool:
+        """Whether it has this name, or begins with it and a dot."""
+        return self.name == name or self.name.startswith(f"{name}.")
+
     @property
     def leaf(self) -> str:
         """The last word: `q`."""

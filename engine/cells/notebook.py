@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.groups import grouped
 from cellformer.engine.cells.texts import cut
 
 if TYPE_CHECKING:
@@ -77,11 +78,8 @@ def tree(title: str, leaves: Mapping[str, str]) -> str:
 
 def _branches(paths: Iterable[tuple[list[str], str]], depth: int) -> str:
     """The part of a tree below some branch: leaves, and branches that are folded."""
-    groups: dict[str, list[tuple[list[str], str]]] = {}
-    for path, told in paths:
-        groups.setdefault(path[depth], []).append((path, told))
     found = []
-    for name, below in groups.items():
+    for name, below in grouped(paths, lambda one: one[0][depth]).items():
         inner = [one for one in below if len(one[0]) > depth + 1]
         leaves = below if len(inner) == 1 else [one for one in below if len(one[0]) == depth + 1]
         for path, told in leaves:

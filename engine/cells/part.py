@@ -19,14 +19,14 @@ def freeze_rest(graph: Graph, live: Sequence[str]) -> Graph:
     """
     parts = sorted({block.path for block in graph} - {""})
     for name in live:
-        if not any(b.op and _under(b.name, name) for b in graph):
+        if not any(b.op and b.under(name) for b in graph):
             raise InputError(f"no block's name begins with {name!r}; {nearest(name, parts)}")
     values = graph.values
     found = graph.empty()
     found.input("tokens", graph.inputs["tokens"], ("token", ""), "ids")
     made: dict[str, Block] = {"tokens": found["tokens"]}
     for block in graph:
-        if block.op is None or not any(_under(block.name, name) for name in live):
+        if block.op is None or not any(map(block.under, live)):
             continue
         operands = []
         for parameter, subscript, operand in block.operands:
@@ -41,10 +41,6 @@ def freeze_rest(graph: Graph, live: Sequence[str]) -> Graph:
 
 def cells_of(graph: Graph, live: Sequence[str]) -> int:
     """The number of cells of the graph of such a part: its own cells and its inputs."""
-    own = [b for b in graph if b.op and any(_under(b.name, name) for name in live)]
+    own = [b for b in graph if b.op and any(map(b.under, live))]
     read = (operand for block in own for _, _, operand in block.operands)
     return sum({block.name: block.n_cells for block in (*own, *read)}.values())
-
-
-def _under(block: str, name: str) -> bool:
-    return block == name or block.startswith(f"{name}.")

@@ -142,8 +142,7 @@ class TensorFile:
     def _read(self, name: str, rows: Span) -> np.ndarray:
         """Rows in the file's order."""
         place = self.places[name]
-        n_rows = rows[1] - rows[0]
-        data = np.empty((n_rows, place.row_bytes), np.uint8)
+        data = np.empty((rows[1] - rows[0], place.row_bytes), np.uint8)
         offset = place.offset + rows[0] * place.row_bytes
         view, done = data.reshape(-1).data, 0
         while done < len(view):
@@ -250,8 +249,7 @@ class Stored:
             strip = self.file.read(self.name, rows, (left, right) != (0, width))
             found[k - top : rows[1] - top] = strip[:, left:right]
         if not np.isfinite(found).all():
-            where = f"{self.name} in {self.file.path}"
-            raise InputError(f"{where} contains a value that is not finite")
+            raise InputError(f"{self.name} in {self.file.path} contains a value that is not finite")
         return found.T if self.transposed else found
 
     def part(self, rows: slice, cols: slice) -> "Stored":

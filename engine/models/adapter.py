@@ -63,13 +63,11 @@ class Adapter:
         return g.block(name, ops.adapted, weight, a, b, self._factor(g))  # as the weight
 
     def _matrix(self, g: Graph, name: str, axes: tuple[str, str]) -> Block:
-        known = g.blocks.get(name)
-        return known or g.input(name, self.matrices[name], axes, "weight")
+        return g.blocks.get(name) or g.input(name, self.matrices[name], axes, "weight")
 
     def _factor(self, g: Graph) -> Block:
         """The factor of all products: [1, 1]."""
-        known = g.blocks.get(f"{ADAPTER}.factor")
-        if known:
+        if known := g.blocks.get(f"{ADAPTER}.factor"):
             return known
         at, merge = g.at(ADAPTER), g.input(MERGE, 1.0)
         return at.block("factor", ops.in_effect, merge, at.input("scale", self.scale))
@@ -99,10 +97,9 @@ def read(
     of tensors of some `shapes`. Raises InputError for an unsupported adapter, and for another
     base's."""
     rank, scale = _sizes(Fields(folder / CONFIG))
-    modules = _modules(folder, tensors)
     pairs: dict[str, Pair] = {}
     matrices: dict[str, np.ndarray] = {}
-    for module, (a, b) in modules.items():
+    for module, (a, b) in _modules(folder, tensors).items():
         tensor = _tensor(module, {piece.name for piece in pieces.values()})
         cut = {ours: piece for ours, piece in pieces.items() if piece.name == tensor}
         if not cut:
@@ -164,11 +161,10 @@ def _modules(
         if not np.isfinite(values).all():
             raise InputError(f"{name} in {folder} contains a value that is not finite")
         found.setdefault(module, {})[end] = values
-    for module, matrices in found.items():
-        if len(matrices) < len(MATRICES):
-            raise InputError(
-                f"{folder} has only one of the two matrices for {module}; fetch the folder again"
-            )
+    for module in (module for module, matrices in found.items() if len(matrices) < len(MATRICES)):
+        raise InputError(
+            f"{folder} has only one of the two matrices for {module}; fetch the folder again"
+        )
     if not found:
         raise InputError(f"{folder} contains no lora_A and lora_B; fetch the folder again")
     return {module: (m[MATRICES[0]], m[MATRICES[1]]) for module, m in found.items()}

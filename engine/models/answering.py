@@ -94,8 +94,7 @@ def windows(ids: Sequence[int], n: int) -> Iterator[tuple[int, ...]]:
 
 def follows(so_far: Sequence[int], word: tuple[int, ...]) -> bool:
     """Whether the ids so far end with all but the last id of a sequence."""
-    before = len(word) - 1
-    return before == 0 or tuple(so_far[-before:]) == word[:-1]
+    return len(word) == 1 or tuple(so_far[1 - len(word) :]) == word[:-1]
 
 
 def read(config: Config, spec: TwoStackSpec) -> tuple[TwoStackSpec, Rules]:
@@ -105,17 +104,13 @@ def read(config: Config, spec: TwoStackSpec) -> tuple[TwoStackSpec, Rules]:
     said = Fields(beside) if beside.is_file() else config
     config.ignore(*FIELDS)
     start = forced(said, START, n_words) or (spec.start,)
-    found: dict[str, Any] = {
-        "first": forced(said, "forced_bos_token_id", n_words)[:1],
-        "last": forced(said, "forced_eos_token_id", n_words),
-        "never": never(said, n_words),
-    }
-    for name in ("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_length"):
-        value = said.get(name, int, 0)
+    counts = ("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_length")
+    sizes = [said.get(name, int, 0) for name in counts]
+    for name, value in zip(counts, sizes, strict=True):
         if value < 0:
             raise InputError(f"{said.path}: {name} is {value}; it cannot be negative")
-        found[FIELDS[name]] = value
-    return replace(spec, start=start[0]), Rules(**found)
+    first, last = (forced(said, f"forced_{end}_token_id", n_words) for end in ("bos", "eos"))
+    return replace(spec, start=start[0]), Rules(first[:1], last, never(said, n_words), *sizes)
 
 
 def forced(said: Fields, name: str, n_words: int) -> tuple[int, ...]:

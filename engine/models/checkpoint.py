@@ -261,21 +261,17 @@ def write(model: Model, folder: Path) -> None:
     if config["model_type"] != OWN:
         config["dtype"] = config["torch_dtype"] = dtype.name
     tensors = foreign_tensors(model, architectures.find(config["model_type"]), dtype)
-    _write_tensors(tensors, folder / "model.safetensors")
+    try:
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    except SafetensorError as error:
+        raise InputError(
+            f"cannot write model.safetensors: {first_line(error)}; free some disk space"
+        ) from None
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     sentence_modules.save(config, tensors, folder)
     save_tokenizer(model.vocabulary, folder)
     if isinstance(model.spec, TwoStackSpec):
         answering.save(model.rules, model.spec.start, folder)
-
-
-def _write_tensors(tensors: dict[str, np.ndarray], path: Path) -> None:
-    try:
-        save_file(tensors, path, metadata={"format": "pt"})
-    except SafetensorError as error:
-        raise InputError(
-            f"cannot write {path.name}: {first_line(error)}; free some disk space"
-        ) from None
 
 
 def is_part(name: str) -> bool:
@@ -322,11 +318,9 @@ def foreign_tensors(
         target = tensors[piece.name]
         target[piece.slices] = values.reshape(target[piece.slices].shape)
     for piece in places.values():
-        if piece.stack:
-            width = tensors[piece.name].shape[-1]
-            tensors[piece.name] = tensors[piece.name].reshape(piece.stack, -1, width)
-        if piece.shape:
-            tensors[piece.name] = tensors[piece.name].reshape(piece.shape)
+        whole = tensors[piece.name]
+        if shape := piece.shape or (piece.stack and (piece.stack, -1, whole.shape[-1])):
+            tensors[piece.name] = whole.reshape(shape)
     constants = getattr(architecture, "constants", None)
     return tensors | (constants(model.spec, dtype) if constants else {})
 
@@ -338,8 +332,7 @@ def held_places(
     the first."""
     places: dict[str, Piece] = {}
     for ours, piece in pieces:
-        before = places.setdefault(ours, piece)
-        if before.name not in held and piece.name in held:
+        if places.setdefault(ours, piece).name not in held and piece.name in held:
             places[ours] = piece
     return {ours: piece for ours, piece in places.items() if ours in wanted}
 

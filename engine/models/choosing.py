@@ -21,7 +21,7 @@ import numpy as np
 
 from cellformer.engine.cells.arguments import explained_class
 from cellformer.engine.cells.block import Block
-from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError, check_all
 from cellformer.engine.cells.expression import Expression, Nth, expression
 from cellformer.engine.cells.functions import (
     ABS,
@@ -85,19 +85,28 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (is_finite(self.temperature) and self.temperature >= 0):
-            raise InputError(f"temperature is {self.temperature}; it must be 0 (greedy) or more")
-        if not (is_whole(self.top_k) and self.top_k >= 0):
-            raise InputError(f"top_k is {self.top_k!r}; it must be a whole number, 0 (all) or more")
-        if not (is_finite(self.top_p) and 0 < self.top_p <= 1):
-            raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
-        if not (is_finite(self.min_p) and 0 <= self.min_p <= 1):
-            raise InputError(f"min_p is {self.min_p}; it must be from 0 (all) to 1")
-        if not (is_finite(self.repetition_penalty) and 1e-6 <= self.repetition_penalty <= 1e6):
-            raise InputError(
-                f"repetition_penalty is {self.repetition_penalty}; it must be from 0.000001 to "
-                "1000000 (1 means no penalty)"
-            )
+        heat, k, p, least = self.temperature, self.top_k, self.top_p, self.min_p
+        penalty = self.repetition_penalty
+        check_all(
+            (
+                is_finite(heat) and heat >= 0,
+                f"temperature is {heat}; it must be 0 (greedy) or more",
+            ),
+            (
+                is_whole(k) and k >= 0,
+                f"top_k is {k!r}; it must be a whole number, 0 (all) or more",
+            ),
+            (is_finite(p) and 0 < p <= 1, f"top_p is {p}; it must be above 0 and at most 1"),
+            (
+                is_finite(least) and 0 <= least <= 1,
+                f"min_p is {least}; it must be from 0 (all) to 1",
+            ),
+            (
+                is_finite(penalty) and 1e-6 <= penalty <= 1e6,
+                f"repetition_penalty is {penalty}; it must be from 0.000001 to 1000000 (1 means "
+                "no penalty)",
+            ),
+        )
 
     @property
     def how(self) -> str:
@@ -215,8 +224,7 @@ def _penalized(g: Graph, sampling: Sampling, never: Sequence[int]) -> Block:
     def smaller(t: int, v: Any) -> Expression:
         x, so_far = logits[t, v].fixed_rows, tokens[: t + 1, 0].fixed
         there = IFERROR(MATCH(ids[0, v].fixed_rows, so_far, 0), 0) > 0
-        less = IF(x < 0, x * penalty, x / penalty)
-        found = IF(penalty == 1, x, IF(there, less, x))
+        found = IF(penalty == 1, x, IF(there, IF(x < 0, x * penalty, x / penalty), x))
         for i in never:
             found = IF(ids[0, v].fixed_rows == i, NEVER, found)
         return found
@@ -344,11 +352,13 @@ def _weights(
     """Add the probabilities by rank, 0 beyond top-k: [n_tokens, n_ranks]."""
     top_k = limits.k[0, 0]
 
-    def weight(t: int, k: Any) -> Expression:
-        among = IF(top_k == 0, 1, IF(expression(k + 1) <= top_k, 1, 0))
-        return among * of_rank(t, k)
-
-    return at.table("weight", order.shape, weight, RANKS, runs=True)
+    return at.table(
+        "weight",
+        order.shape,
+        lambda t, k: IF(top_k == 0, 1, IF(expression(k + 1) <= top_k, 1, 0)) * of_rank(t, k),
+        RANKS,
+        runs=True,
+    )
 
 
 def _shares(at: Graph, weight: Block, whole: Block, limits: Limits) -> tuple[Block, Block]:

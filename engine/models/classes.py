@@ -18,10 +18,10 @@ from cellformer.engine.text.tokenizer import WordList
 
 SCORES = "score.weight"  # of a decoder's labels
 
-TASKS: dict[str, Gives] = dict(
-    zip(("ForSequenceClassification", "ForTokenClassification"), CLASSES, strict=True)
-)
-TASKS["ForImageClassification"] = "class"
+TASKS: dict[str, Gives] = {
+    **dict(zip(("ForSequenceClassification", "ForTokenClassification"), CLASSES, strict=True)),
+    "ForImageClassification": "class",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,11 +39,8 @@ class Labels(WordList):
 
 def task(architectures: Sequence[str]) -> Gives | None:
     """The task of a classifier among the `architectures` of a config; None: there is none."""
-    for name in architectures:
-        for ending, gives in TASKS.items():
-            if name.endswith(ending):
-                return gives
-    return None
+    pairs = ((name, ending) for name in architectures for ending in TASKS)
+    return next((TASKS[ending] for name, ending in pairs if name.endswith(ending)), None)
 
 
 def readout(c: Config, gives: Gives) -> dict[str, Any]:

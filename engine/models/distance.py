@@ -29,8 +29,7 @@ class Buckets(NamedTuple):
         grown = np.log(np.maximum(apart, 1).astype(np.float32) / np.float32(max(exact, 1)))
         steps = grown / np.float32(math.log(self.farthest / exact)) * np.float32(n - exact)
         shared = np.minimum(exact + steps.astype(np.int64), n - 1)
-        found: np.ndarray = later + np.where(apart < exact, apart, shared)
-        return found
+        return np.asarray(later + np.where(apart < exact, apart, shared))
 
 
 def biases(g: Forward, n_tokens: int, axis: str, buckets: Buckets, mask: Mask) -> list[Block]:

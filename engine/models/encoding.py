@@ -125,8 +125,7 @@ def _follow(
 def _look(g: Forward, mask: int | None) -> None:
     """Set the position to the masked word's, or else to the last token's."""
     last: Expression = g["n_prompt"][0, 0] - 1
-    tokens = g["tokens"].area.as_range
-    place = last if mask is None else IFERROR(MATCH(mask, tokens, 0) - 1, last)
+    place = last if mask is None else IFERROR(MATCH(mask, g["tokens"].area.as_range, 0) - 1, last)
     g.follow("position", lambda *_: place)
 
 

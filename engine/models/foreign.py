@@ -105,9 +105,9 @@ class Config(Fields):
         """An activation function, by its name here."""
         value = self.get(name, str, default)
         if value not in ACTIVATIONS:
-            known = ", ".join(ACTIVATIONS)
             raise InputError(
-                f"{self.path}: {name} = {value!r} is not supported; choose one of {known}"
+                f"{self.path}: {name} = {value!r} is not supported; choose one of "
+                f"{', '.join(ACTIVATIONS)}"
             )
         return ACTIVATIONS[value]
 

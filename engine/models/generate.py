@@ -56,8 +56,7 @@ class Passage:
     @property
     def prompts(self) -> list[list[int]]:
         """The given texts: the prompt without its continuation, and the second sentence."""
-        given = [self.ids[: self.n_prompt], list(self.second)]
-        return [ids for ids in given if ids]
+        return [*filter(None, (self.ids[: self.n_prompt], list(self.second)))]
 
 
 @dataclass(frozen=True)
@@ -167,8 +166,7 @@ def passage(
             f"the total of {n_tokens!r} tokens is less than the {longest} tokens of the prompt; "
             "ask for a larger total"
         )
-    more = n_tokens - len(ids)
-    if more:
+    if more := n_tokens - len(ids):
         check_room(model, len(ids), more)
     numbers = random_numbers(seed, n_tokens + 1)
     if model.spec.gives != "next word":

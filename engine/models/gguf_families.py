@@ -199,7 +199,7 @@ def of_olmo(values: Values, places: Mapping[str, Place]) -> Values:
 def of_olmo2(values: Values, places: Mapping[str, Place]) -> Values:
     """The family's name here: an olmo2 with windows is an olmo3, whose layers with windows
     rotate without scaling."""
-    found = {**by_layers(values), **by_tensors("attention_bias")(values, places)}
+    found = {**by_layers(values, places), **by_tensors("attention_bias")(values, places)}
     if not values.get("sliding_window"):
         return found
     theta = values.pop("rope_theta", 1e4)
@@ -208,12 +208,7 @@ def of_olmo2(values: Values, places: Mapping[str, Place]) -> Values:
     return {**found, "model_type": "olmo3", "rope_parameters": {WINDOWED: near, FULL: far}}
 
 
-def of_exaone4(values: Values, places: Mapping[str, Place]) -> Values:
-    """The layers with windows."""
-    return by_layers(values)
-
-
-def by_layers(values: Values) -> Values:
+def by_layers(values: Values, places: Mapping[str, Place]) -> Values:
     """The layers with windows, if the file lists them."""
     if not isinstance(values.get("sliding_window_pattern"), list):
         return {}
@@ -425,7 +420,7 @@ FAMILIES = {
     ),
     "olmoe": llama_like("olmoe", NUM_EXPERTS, QWEN_MOE_PARTS),
     "exaone4": llama_like(
-        "exaone4", WINDOWS, AROUND_BOTH, said={"sliding_window": None}, settle=of_exaone4
+        "exaone4", WINDOWS, AROUND_BOTH, said={"sliding_window": None}, settle=by_layers
     ),
     "hunyuan-dense": llama_like(
         "hunyuan_v1_dense",

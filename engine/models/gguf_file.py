@@ -173,5 +173,4 @@ def place(path: Path, name: str, kind: int, sides: tuple[int, ...], offset: int)
             f"{name} in {path} has rows of {sides[-1]} numbers, which is not a multiple of "
             f"{together}"
         )
-    row_bytes = prod(sides[1:]) // together * n_bytes
-    return Place(offset, sides, DTYPES["F32"], row_bytes, unpack)
+    return Place(offset, sides, DTYPES["F32"], prod(sides[1:]) // together * n_bytes, unpack)

@@ -10,6 +10,7 @@ import numpy as np
 from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.op import Op
 from cellformer.engine.models import ops
 from cellformer.engine.models.forward import Forward
 from cellformer.engine.models.spec import ModelSpec
@@ -31,18 +32,18 @@ def softmax(
     return where.block(name, ops.fraction, e, total)  # as x
 
 
-def layer_norm(ln: Graph, x: Block, eps: float, bias: bool = True) -> Block:
+def layer_norm(
+    ln: Graph, x: Block, eps: float, bias: bool = True, gained: Op = ops.affine
+) -> Block:
     """LayerNorm (Ba et al. 2016, section 3): centre, divide by the deviation, gain and bias."""
     normalized = standardize(ln, "normalized", x, eps)  # as x
     w, b = ln.weight("w", x.axes[1]), ln.weight("b", x.axes[1]) if bias else None
-    return ln.block("out", ops.affine, normalized, w, b)  # as x
+    return ln.block("out", gained, normalized, w, b)  # as x
 
 
 def layer_norm_above_one(ln: Graph, x: Block, eps: float) -> Block:
-    """LayerNorm whose gain is 1 + w."""
-    normalized = standardize(ln, "normalized", x, eps)  # [n_tokens, d_model]
-    w, b = ln.weight("w", "d_model"), ln.weight("b", "d_model")
-    return ln.block("out", ops.gain_above_one, normalized, w, b)  # [n_tokens, d_model]
+    """LayerNorm whose gain is 1 + w: as x."""
+    return layer_norm(ln, x, eps, gained=ops.gain_above_one)
 
 
 def layer_norm_without_bias(ln: Graph, x: Block, eps: float) -> Block:
@@ -57,15 +58,16 @@ def standardize(ln: Graph, name: str, x: Block, eps: float) -> Block:
     return ln.block(name, ops.normalize, x, mean, scale)  # as x
 
 
-def rms_norm(ln: Forward, x: Block, eps: float, w: Block | None = None) -> Block:
+def rms_norm(
+    ln: Forward, x: Block, eps: float, w: Block | None = None, gained: Op = ops.affine
+) -> Block:
     """RMSNorm (Zhang & Sennrich 2019, section 4): divide by the root mean square, then gain, if the
     model has one."""
     scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
     if not ln.spec.norm_gain:
         return ln.block("out", ops.divide_rows, x, scale)  # as x
     normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
-    w = ln.weight("w", "d_model") if w is None else w
-    return ln.block("out", ops.affine, normalized, w)  # as x
+    return ln.block("out", gained, normalized, ln.weight("w", "d_model") if w is None else w)
 
 
 def norm_together(
@@ -82,12 +84,9 @@ def norm_together(
     return found
 
 
-def rms_norm_above_one(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
-    """RMSNorm whose gain is 1 + w."""
-    scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
-    normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
-    w = ln.weight("w", "d_model") if w is None else w
-    return ln.block("out", ops.gain_above_one, normalized, w)  # as x
+def rms_norm_above_one(ln: Forward, x: Block, eps: float, w: Block | None = None) -> Block:
+    """RMSNorm whose gain is 1 + w: as x."""
+    return rms_norm(ln, x, eps, w, ops.gain_above_one)
 
 
 def project(h: Graph, which: str, x: Block, bias: bool, bound: Block | None = None) -> Block:

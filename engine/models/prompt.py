@@ -121,8 +121,7 @@ def _ends(g: Graph, ends: Sequence[int]) -> Block | None:
         if t == 0:
             return expression(0)
         last = OR(*(tokens[t - 1, 0] == end for end in ends))
-        ends_here = IF(expression(t) > count, IF(last, 1, 0), 0)
-        return IF(found[t - 1, 0] == 1, 1, ends_here)
+        return IF(found[t - 1, 0] == 1, 1, IF(expression(t) > count, IF(last, 1, 0), 0))
 
     found = g.at("prompt").table("ended", tokens.shape, ended, TOKENS)
     return found
@@ -194,11 +193,9 @@ def nearest(at: Graph, vocabulary: Block, unknown: Expression) -> None:
                 same = same + IF(side(word, k) == side(unknown, k), 1, 0)
         return IF(unknown == "", 0, same - ABS(LEN(word) - LEN(unknown)) / 4)
 
-    found = at.table("alike", vocabulary.shape, alike, vocabulary.axes)
-    scores = found.area.as_range
-    place = MATCH(MAX(scores), scores, 0)
-    word = IF(unknown == "", "", Nth(vocabulary.area.fixed, place))
-    at.table("nearest", (1, 1), lambda *_: word)
+    scores = at.table("alike", vocabulary.shape, alike, vocabulary.axes).area.as_range
+    best = Nth(vocabulary.area.fixed, MATCH(MAX(scores), scores, 0))
+    at.table("nearest", (1, 1), lambda *_: IF(unknown == "", "", best))
 
 
 def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
@@ -321,8 +318,7 @@ def split_at_spaces(g: Graph, text: str, n_tokens: int, first: str = "") -> Bloc
     `first` word gets it, and `prompt.opened` is 1.
     """
     at, one = g.at("prompt"), (n_tokens, 1)
-    sentence = g.input("sentence", text, kind="table")
-    typed = TRIM(sentence[0, 0])
+    typed = TRIM(g.input("sentence", text, kind="table")[0, 0])
     if first:
         begins = LOWER(LEFT(typed & " ", len(first) + 1)) == f"{first.lower()} "
         lacks = IF(OR(typed == "", begins), 0, 1)

@@ -50,14 +50,16 @@ def answered(g: Graph, shown: Expression, otherwise: Expression | str = "") -> E
 
 def is_silent(message: Expression) -> Expression:
     """Whether a message means that no answer follows."""
-    silent = worded(SILENT)
-    return RIGHT(message, len(silent)) == silent
+    return _ends_with(message, worded(SILENT))
 
 
 def is_shortened(message: Expression) -> Expression:
     """Whether a message says that the sentence has more words than there are columns."""
-    left_out = worded(LEFT_OUT)
-    return RIGHT(message, len(left_out)) == left_out
+    return _ends_with(message, worded(LEFT_OUT))
+
+
+def _ends_with(message: Expression, end: str) -> Expression:
+    return RIGHT(message, len(end)) == end
 
 
 # --- the sentence -------------------------------------------------------------------------
@@ -73,8 +75,7 @@ def message(g: Graph, prefix: str, continues: bool, first: Expression) -> Expres
 
 def _of_words(g: Graph, continues: bool) -> Expression:
     """The message if a word is chosen after every token."""
-    n, count = g["tokens"].shape[0], g["n_prompt"][0, 0]
-    picked = _picked(g)
+    n, count, picked = g["tokens"].shape[0], g["n_prompt"][0, 0], _picked(g)
     text = (
         "tokens given: {n}, generated: {rest}"
         if continues

@@ -62,9 +62,7 @@ def read(
         raise InputError(f"{c.path}: rope_scaling is {given!r}, but it must be a JSON object")
     kind = given.get("rope_type", given.get("type", "default"))
     kind = "longrope" if kind == "su" else kind  # its first name
-    values = dict(given)
-    if default_original:
-        values.setdefault(ORIGINAL, default_original)
+    values = ({ORIGINAL: default_original} if default_original else {}) | given
     older = {"rope_theta": c.get(base, float, default_theta)}
     if part or kind != "default":
         share_of = part or "partial_rotary_factor"
@@ -135,13 +133,11 @@ class Scaling:
     def __init__(self, c: Config, kind: object, values: Mapping[str, Any]):
         self.c, self.kind, self.values = c, str(kind), values
         if self.kind not in KINDS:
-            known = ", ".join(KINDS)
             raise InputError(
-                f"{c.path}: cellformer does not support rope_scaling {kind!r}; it supports {known}"
+                f"{c.path}: cellformer does not support rope_scaling {kind!r}; it supports "
+                f"{', '.join(KINDS)}"
             )
-        options, _ = KINDS[self.kind]
-        unknown = set(values) - {*OF_ALL, *options}
-        if unknown:
+        if unknown := set(values) - {*OF_ALL, *KINDS[self.kind][0]}:
             raise InputError(
                 f"{c.path}: rope_scaling {kind!r} has an unknown option, {min(unknown)!r}; if "
                 "this option does not change the model, delete it"
@@ -215,8 +211,7 @@ def linear(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]
 
 def proportional(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
     """Gemma 4: only a share of the pairs turns, the fastest ones."""
-    turning = int(s.number("partial_rotary_factor", 1.0) * r.d_rotary // 2)
-    turns = np.arange(len(plain)) < turning
+    turns = np.arange(len(plain)) < int(s.number("partial_rotary_factor", 1.0) * r.d_rotary // 2)
     return np.where(turns, plain / s.number("factor", 1.0), 0.0), 1.0
 
 
@@ -266,8 +261,7 @@ def yarn_factor(s: Scaling, factor: float) -> float:
 
 def longrope(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
     """Ding et al. 2024: within the original length, the short factors."""
-    s.numbers("long_factor", len(plain))
-    short = s.numbers("short_factor", len(plain))
+    _, short = (s.numbers(name, len(plain)) for name in ("long_factor", "short_factor"))
     factor = s.stretch()
     grown = sqrt(1 + log(factor) / log(s.original())) if factor > 1 else 1.0
     return plain / short, s.number("attention_factor", grown)

@@ -43,8 +43,7 @@ def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
     found: dict[str, TensorEntry] = {}
     if KEY in config.values or not (folder / FILE).is_file():  # saved here, or none
         return found
-    prompts = json_object(folder / "config_sentence_transformers.json")
-    if prompts.get("default_prompt_name"):
+    if json_object(folder / "config_sentence_transformers.json").get("default_prompt_name"):
         raise InputError(
             f"{folder}: cellformer does not support prompts (texts that are put before every "
             "sentence)"
@@ -123,21 +122,17 @@ def readout(c: Config) -> dict[str, Any]:
         names = c.listed("architectures", str)
         if gives := classes.task(names):
             return classes.readout(c, gives)
-        for name in names:
-            if not name.endswith((*HEADS, "Model")):
-                raise InputError(
-                    f"{c.path}: cellformer does not support the head of a {name}. Supported are "
-                    "encoders without a head, masked-word heads, and classifiers of texts or "
-                    "tokens"
-                )
+        for name in (name for name in names if not name.endswith((*HEADS, "Model"))):
+            raise InputError(
+                f"{c.path}: cellformer does not support the head of a {name}. Supported are "
+                "encoders without a head, masked-word heads, and classifiers of texts or tokens"
+            )
         masked = any(name.endswith(HEADS) for name in names)
         return {"gives": "masked word" if masked else "sentence"}
     found: dict[str, Any] = {"gives": "sentence"}
-    kinds = [module.get("type", str, "") for module in modules]
-    order = [kind for kind in kinds if kind != "Dropout"]
-    for kind in order:
-        if kind not in KNOWN:
-            raise InputError(f"{c.path}: cellformer does not support the module {kind} of {FILE}")
+    order = [kind for module in modules if (kind := module.get("type", str, "")) != "Dropout"]
+    for kind in (kind for kind in order if kind not in KNOWN):
+        raise InputError(f"{c.path}: cellformer does not support the module {kind} of {FILE}")
     if order.count("Dense") == 2:  # one after the other
         order.remove("Dense")
     if [kind for kind in KNOWN if kind in order] != order or order[:2] != list(KNOWN[:2]):
@@ -184,9 +179,11 @@ def _meaning(c: Config, module: Config) -> dict[str, Any]:
             raise InputError(
                 f"{c.path}: cellformer does not support the activation {bend} of Dense"
             )
-        n_out, bias = module.get("out_features", int), module.get("bias", bool, True)
-        sizes = {"d_sentence": n_out, "sentence_bias": bias}
-        return sizes | {"sentence_tanh": bend == "Tanh"}
+        return {
+            "d_sentence": module.get("out_features", int),
+            "sentence_bias": module.get("bias", bool, True),
+            "sentence_tanh": bend == "Tanh",
+        }
     return {"unit_length": True} if kind == "Normalize" else {}
 
 

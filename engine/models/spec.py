@@ -5,7 +5,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from cellformer.engine.cells.arguments import explained_class
-from cellformer.engine.cells.errors import InputError, UnknownNameError
+from cellformer.engine.cells.errors import InputError, UnknownNameError, check_all
 from cellformer.engine.cells.fields import LARGEST
 from cellformer.engine.cells.texts import cut
 
@@ -98,51 +98,54 @@ class ModelSpec:
 
     def __post_init__(self) -> None:
         self._check_kinds()
-        for size in ("d_vocab", "d_model", "n_ctx"):
-            if getattr(self, size) < 1:
-                raise InputError(f"{size} is {getattr(self, size)}; it must be at least 1")
-        if self.d_vocab_out is not None and self.d_vocab_out < 1:
-            raise InputError(f"d_vocab_out is {self.d_vocab_out}; it must be at least 1")
-        if self.rope_theta <= 0:
-            raise InputError(f"rope_theta is {self.rope_theta}; it must be above 0")
-        if self.norm_eps < 0 or self.sqrt_d_head == 0:
-            raise InputError(
+        needed = {name: getattr(self, name) for name in ("d_vocab", "d_model", "n_ctx")}
+        needed |= {} if self.d_vocab_out is None else {"d_vocab_out": self.d_vocab_out}
+        sizes = ("n_layers", "n_heads", "d_head", "d_mlp", "d_state")
+        others = {name: getattr(self, name) for name in sizes}
+        check_all(
+            *((n >= 1, f"{size} is {n}; it must be at least 1") for size, n in needed.items()),
+            (self.rope_theta > 0, f"rope_theta is {self.rope_theta}; it must be above 0"),
+            (
+                self.norm_eps >= 0 and self.sqrt_d_head != 0,
                 "norm_eps must not be negative, and sqrt_d_head must not be 0, because the "
-                "scores are then not numbers"
-            )
-        for size in ("n_layers", "n_heads", "d_head", "d_mlp", "d_state"):
-            if getattr(self, size) < 0:
-                raise InputError(f"{size} is {getattr(self, size)}; it must not be negative")
+                "scores are then not numbers",
+            ),
+            *((n >= 0, f"{size} is {n}; it must not be negative") for size, n in others.items()),
+        )
         self._check_heads()
 
     def _check_heads(self) -> None:
         """Raise InputError for blocks and heads that no model has."""
-        if self.n_layers > MAX_LAYERS:
-            raise InputError(f"n_layers is {self.n_layers:,}; the limit is {MAX_LAYERS:,}")
-        if self.n_layers * max(self.n_heads, 1) > MAX_HEADS:
-            raise InputError(
-                f"n_layers = {self.n_layers} and n_heads = {self.n_heads} give too many heads; "
-                f"the limit is {MAX_HEADS:,} heads"
-            )
-        if self.n_layers and not (self.n_heads or self.d_mlp or self.d_state):
-            raise InputError(
-                "a block needs heads or an MLP: set n_heads or d_mlp, or set n_layers=0"
-            )
-        if self.n_heads and not self.d_head:
-            raise InputError(f"{self.n_heads} heads need a d_head of at least 1")
-        if self.n_heads and (self.kv_heads < 1 or self.n_heads % self.kv_heads):
-            raise InputError(
-                f"{self.n_heads} heads cannot share {self.kv_heads} key-value heads; n_heads "
-                "must be a multiple of n_kv_heads"
-            )
-        if self.position == "rotary" and not 0 <= self.rotary <= self.d_head:
-            raise InputError(
-                f"d_rotary is {self.rotary}; it must be from 0 to d_head = {self.d_head}"
-            )
-        if self.position == "rotary" and self.rotary % 2:
-            raise InputError(
-                f"d_rotary is {self.rotary}; it must be even, because features rotate in pairs"
-            )
+        rotary, n_heads, kv_heads = self.position == "rotary", self.n_heads, self.kv_heads
+        check_all(
+            (
+                self.n_layers <= MAX_LAYERS,
+                f"n_layers is {self.n_layers:,}; the limit is {MAX_LAYERS:,}",
+            ),
+            (
+                self.n_layers * max(n_heads, 1) <= MAX_HEADS,
+                f"n_layers = {self.n_layers} and n_heads = {n_heads} give too many heads; the "
+                f"limit is {MAX_HEADS:,} heads",
+            ),
+            (
+                not self.n_layers or n_heads or self.d_mlp or self.d_state,
+                "a block needs heads or an MLP: set n_heads or d_mlp, or set n_layers=0",
+            ),
+            (not n_heads or self.d_head, f"{n_heads} heads need a d_head of at least 1"),
+            (
+                not n_heads or (kv_heads >= 1 and n_heads % kv_heads == 0),
+                f"{n_heads} heads cannot share {kv_heads} key-value heads; n_heads must be a "
+                "multiple of n_kv_heads",
+            ),
+            (
+                not rotary or 0 <= self.rotary <= self.d_head,
+                f"d_rotary is {self.rotary}; it must be from 0 to d_head = {self.d_head}",
+            ),
+            (
+                not rotary or self.rotary % 2 == 0,
+                f"d_rotary is {self.rotary}; it must be even, because features rotate in pairs",
+            ),
+        )
 
     def _check_kinds(self) -> None:
         """Check the type of every field: sizes are whole numbers, choices are known."""
@@ -152,13 +155,17 @@ class ModelSpec:
                 choices = get_args(kind) if get_origin(kind) is Literal else ()
                 what = f"; it can be {', '.join(choices)}" if choices else f", not {_said(kind)}"
                 raise InputError(f"{name} is {value!r}{what}")
-        if any(window is not None and window < 1 for window in self.windows):
-            raise InputError("a window must have at least 1 key; correct the window size")
-        if self.windows and len(self.windows) != self.n_layers:
-            raise InputError(
+        check_all(
+            (
+                all(window is None or window >= 1 for window in self.windows),
+                "a window must have at least 1 key; correct the window size",
+            ),
+            (
+                len(self.windows) in (0, self.n_layers),
                 f"there must be one window for each layer ({self.n_layers}), but "
-                f"{len(self.windows)} are given"
-            )
+                f"{len(self.windows)} are given",
+            ),
+        )
 
     @property
     def kv_heads(self) -> int:
@@ -174,8 +181,7 @@ class ModelSpec:
 
     def size(self, axis: str) -> int:
         """The length of an axis by its name: "d_model", "vocab", ...; 1 for the nameless one."""
-        known = axis in self.__dataclass_fields__
-        name = axis if known else f"d_{axis}"
+        name = axis if axis in self.__dataclass_fields__ else f"d_{axis}"
         if axis and not hasattr(self, name):
             raise UnknownNameError("axis", axis, self.__dataclass_fields__)
         size = getattr(self, name) if axis else 1

@@ -216,11 +216,10 @@ def weight_files(folder: Path) -> list[Path]:
             paths = [
                 inside(folder, name, f"{index}: the shard") for name in sorted(set(map(str, names)))
             ]
-            for path in paths:
-                if not path.is_file():
-                    raise InputError(
-                        f"{folder} lacks the shard {path.name}, which the model's index lists"
-                    )
+            for path in (path for path in paths if not path.is_file()):
+                raise InputError(
+                    f"{folder} lacks the shard {path.name}, which the model's index lists"
+                )
             return paths
     others = [path for path in sorted(folder.glob("*.safetensors")) if path.name not in NO_MODELS]
     if len(others) == 1:
@@ -269,9 +268,8 @@ class Tensors:
 
     def differ(self, one: str, other: str) -> bool:
         """Whether both tensors exist and are different."""
-        if one not in self.held or other not in self.held:
-            return False
-        return not np.array_equal(self.held[one].fetch(), self.held[other].fetch())
+        there = one in self.held and other in self.held
+        return there and not np.array_equal(self.held[one].fetch(), self.held[other].fetch())
 
     def check(
         self, wanted: Mapping[str, tuple[int, ...]], head: str, unread: Sequence[str] = ()

@@ -223,13 +223,12 @@ def gptq(folder: Path, said: Config, held: Held) -> None:
 def check_version(said: Config, version: str, bits: int, spans: list[tuple[int, int]]) -> None:
     """Raise InputError if the zero points of all matrices belong to the other version. Symmetric
     ones are all in the middle of the integers, and others reach the largest integer."""
-    lowest, highest = (
-        min((low for low, _ in spans), default=0),
-        max((h for _, h in spans), default=0),
-    )
+    if not spans:
+        return
+    lowest, highest = min(low for low, _ in spans), max(high for _, high in spans)
     middle, most = 1 << (bits - 1), (1 << bits) - 1
     shifted = version == "gptq_v2" and (lowest, highest) == (0, most - 1)
-    if spans and (shifted or (lowest == highest != middle)):
+    if shifted or lowest == highest != middle:
         raise InputError(
             f"{said.path}: checkpoint_format is {version!r}, but the zero points range from "
             f"{lowest} to {highest}, which another version of the format uses. Correct "

@@ -262,7 +262,7 @@ def _with_other(graph: AnyGraph, ids: Sequence[int]) -> AnyGraph:
     found, after = graph.empty(), _after(graph, ["tokens"])
     for block in graph:
         if block.name not in after:
-            _carry(graph, found, block)
+            found.take(block, graph)
     at, axes = found.at(OTHER), graph["tokens"].axes
     tokens = at.input("tokens", np.reshape(ids, (-1, 1)), axes, "ids")
     own = [block for block in graph if block.name in after]
@@ -270,14 +270,6 @@ def _with_other(graph: AnyGraph, ids: Sequence[int]) -> AnyGraph:
     for block in own:
         found.add(block)
     return found
-
-
-def _carry(graph: Graph, found: Graph, block: Block) -> None:
-    """Add a block that does not depend on tokens as it is."""
-    if block.computed:
-        found.add(block)
-    else:
-        found.hold(block, graph.inputs[block.name])
 
 
 def _switch(place: Site, g: Graph, name: str, own: Block) -> Block:
@@ -363,12 +355,10 @@ def patch_each(
     g = against(graph, ids, at, path)
     row = row % g["logits"].shape[0]
     target, rival = words(g, row, target, rival)
-    changes: list[tuple[Site, int | None, Change]]
-    if path is None:
-        each = dict.fromkeys((Site(p.block, range(0), p.columns), i) for p in at for i in p.rows)
-        changes = [(p, i, {(f"{p.block}.{TAKE}", i, 0): 1.0}) for p, i in each]
-    else:
-        changes = _of_path(path)
+    each = dict.fromkeys((Site(p.block, range(0), p.columns), i) for p in at for i in p.rows)
+    changes: list[tuple[Site, int | None, Change]] = (
+        _of_path(path) if path else [(p, i, {(f"{p.block}.{TAKE}", i, 0): 1.0}) for p, i in each]
+    )
     before, other = (
         _scores(g.values[f"{prefix}logits"], g.values[f"{prefix}probs"], row, target, rival)
         for prefix in ("", f"{OTHER}.")

@@ -93,17 +93,13 @@ def chosen(graph: Graph, parts: Sequence[str]) -> list[Block]:
     """
     weights = [block for block in graph if block.kind == "weight"]
     for part in parts:
-        if not any(_under(block.name, part) for block in weights):
+        if not any(block.under(part) for block in weights):
             names = {b.name for b in weights} | {b.path for b in weights}
             raise InputError(
                 f"no weight has a name that begins with {part!r}; "
                 f"{nearest(part, sorted(names - {''}))}"
             )
-    return [b for b in weights if not parts or any(_under(b.name, part) for part in parts)]
-
-
-def _under(block: str, part: str) -> bool:
-    return block == part or block.startswith(f"{part}.")
+    return [block for block in weights if not parts or any(map(block.under, parts))]
 
 
 @explained

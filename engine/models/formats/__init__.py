@@ -46,8 +46,8 @@ class Format(Protocol):
 
 def known() -> list[Format]:
     """Every format."""
-    found = modules(__name__, __path__)
-    return [cast(Format, declared(module, "a format", DECLARED)) for module in found]
+    found = (declared(module, "a format", DECLARED) for module in modules(__name__, __path__))
+    return [cast(Format, module) for module in found]
 
 
 def find(name: str) -> Format | None:
@@ -89,8 +89,10 @@ def _only(folder: Path) -> Path:
             f"{folder} has no config.json and no other file of a model; name a model's folder"
         )
     if len(inside) > 1:
-        names = ", ".join(path.name for path in inside)
-        raise InputError(f"{folder} has several models; name one of them: {names}")
+        raise InputError(
+            f"{folder} has several models; name one of them: "
+            f"{', '.join(path.name for path in inside)}"
+        )
     return inside[0]
 
 

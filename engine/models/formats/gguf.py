@@ -68,10 +68,9 @@ def open_source(name: str) -> Source:
     said = Config(path, meta)
     kind = said.get("general.architecture", str)
     if kind not in FAMILIES:
-        known = ", ".join(FAMILIES)
         raise InputError(
             f"{path} has the architecture {kind!r}; from GGUF files, cellformer can read only "
-            f"{known}"
+            f"{', '.join(FAMILIES)}"
         )
     values = config(said, kind, places)
     values |= stretched(path, values, places)
@@ -125,8 +124,7 @@ def config(meta: Config, kind: str, places: Mapping[str, Place]) -> Values:
     values["tie_word_embeddings"] = "output.weight" not in places
     values |= FAMILIES[kind].settle(values, places)
     for end in ("bos", "eos"):
-        ident = meta.optional(f"{OF_TOKENIZER}{end}_token_id", int, None)
-        if ident is not None:
+        if (ident := meta.optional(f"{OF_TOKENIZER}{end}_token_id", int, None)) is not None:
             values[f"{end}_token_id"] = ident
     return values
 
@@ -135,13 +133,12 @@ def translated(path: Path, kind: str, said: Values) -> Values:
     """An architecture's own keys. Raises InputError for an unknown one that would change the
     result."""
     family = FAMILIES[kind]
-    keys = family.keys
     values: Values = {}
     scaling: Values = {}
     for key, value in said.items():
         part = key.removeprefix("rope.scaling.")
-        if key in keys:
-            values[keys[key]] = value
+        if key in family.keys:
+            values[family.keys[key]] = value
         elif part != key and part in SCALING:
             scaling[SCALING[part]] = value
         elif key == OF_ALL_HEADS and value == said.get("attention.head_count"):
@@ -266,10 +263,11 @@ def head_by_head(values: Values) -> tuple[int, ...]:
     n_heads = values.get("n_head") or values.get("num_attention_heads") or 1
     kv_heads = values.get("num_kv_heads") or n_heads
     group = n_heads // kv_heads
-    order: list[int] = []
-    for k in range(kv_heads):
-        order += [*range(k * group, (k + 1) * group), n_heads + k, n_heads + kv_heads + k]
-    return tuple(order)
+    return tuple(
+        head
+        for k in range(kv_heads)
+        for head in (*range(k * group, (k + 1) * group), n_heads + k, n_heads + kv_heads + k)
+    )
 
 
 def less_one(
@@ -310,10 +308,10 @@ def tokenizer(said: Config, n: int) -> Tokenizer:
             inner = MODELS[model](said, pieces)
     except InputError as error:
         raise InputError(f"{said.path}: {error}") from None
-    begin, last = (token(said, end) for end in ("bos", "eos"))
+    own = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
+    named = {name: token(said, theirs) for name, theirs in own.items()}
+    begin, last = named["bos"], named["eos"]
     ends = (last,) if 0 <= last < n else ()
-    named = {"bos": begin, "eos": last}
-    named |= {"unk": token(said, "unknown"), "pad": token(said, "padding")}
     texts = {f"{name}_token": pieces[i] for name, i in named.items() if 0 <= i < len(pieces)}
     chat = chat_template.of_text(said.get(TEMPLATE, str, ""), texts)
     return Library(inner, n, begin if 0 <= begin < n else None, ends, chat)
@@ -374,5 +372,4 @@ def put_between(said: Config, pieces: list[str], begins: bool) -> list[str | Non
 
 def token(said: Config, end: str) -> int:
     """The id of the begin- or end-of-text token; -1 if there is none."""
-    found: int = said.get(f"{OF_TOKENIZER}{end}_token_id", int, -1)
-    return found
+    return int(said.get(f"{OF_TOKENIZER}{end}_token_id", int, -1))

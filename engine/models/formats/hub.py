@@ -207,10 +207,9 @@ def fetched(wanted: Wanted) -> Path:
     except hub.HfHubHTTPError as error:
         reason = f"the Hub did not send {wanted}: {first_line(error)}"
     except Exception as error:  # of the network: which ones differs with the library's version
-        kind = type(error).__name__
         reason = (
             f"there is no file or folder {path}, and no model {wanted} in the cache. cellformer "
-            f"cannot reach the Hub ({kind}): check the network and HF_ENDPOINT"
+            f"cannot reach the Hub ({type(error).__name__}): check the network and HF_ENDPOINT"
         )
     else:
         return Path(there) / files[0] if files[0].endswith(".gguf") else Path(there)
@@ -226,8 +225,7 @@ def needed(wanted: Wanted, there: Sequence[str]) -> list[str]:
     for kind in WEIGHTS if wanted.packed is None else ():
         weights = [file for file in there if re.fullmatch(kind, file)]
         if weights and "config.json" in there:
-            wanted_too = [file for file in there if file in WANTED or MODULES.fullmatch(file)]
-            return wanted_too + weights
+            return [file for file in there if file in WANTED or MODULES.fullmatch(file)] + weights
     return _gguf(wanted, [file for file in there if file.endswith(".gguf")])
 
 
@@ -237,10 +235,9 @@ def _gguf(wanted: Wanted, every: Sequence[str]) -> list[str]:
     if len(packed) == 1:
         return packed
     if every and not packed:
-        names = ", ".join(every)
         raise InputError(
             f"{wanted} has no GGUF file with {wanted.packed} in its name; its GGUF files are "
-            f"{names}"
+            f"{', '.join(every)}"
         )
     if packed:
         names = ", ".join(f"{wanted.repo}/{file}" for file in packed)

@@ -179,8 +179,7 @@ def head_size(shape: Shape) -> int:
 
 def rotation_bytes(shape: Shape) -> int:
     """The size of the cosines and sines that version 0 stores, which are not used."""
-    n_numbers = shape.sizes["max_position_embeddings"] * head_size(shape)
-    return n_numbers * int(F32.itemsize)
+    return shape.sizes["max_position_embeddings"] * head_size(shape) * int(F32.itemsize)
 
 
 class GroupedFile(TensorFile):
@@ -220,10 +219,8 @@ def tokenizer(path: Path, n: int) -> Tokenizer:
             f"{beside} has {len(pieces)} pieces of text for {n} token ids; the numbers must be "
             "equal"
         )
-    for i, piece in ENDS.items():
-        pieces[i] = piece
-    kinds = [Kind.NORMAL] * n
-    kinds[: len(ENDS)] = Kind.UNKNOWN, Kind.CONTROL, Kind.CONTROL
+    pieces[: len(ENDS)] = ENDS.values()
+    kinds = [Kind.UNKNOWN, Kind.CONTROL, Kind.CONTROL, *[Kind.NORMAL] * (n - len(ENDS))]
     for i in BYTES:
         if i < n and pieces[i] == f"<0x{i - BYTES.start:02X}>":
             kinds[i] = Kind.BYTE

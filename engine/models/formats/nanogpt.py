@@ -63,11 +63,10 @@ def open_source(name: str) -> Source:
 
 def biases(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Zero biases for a model that was trained without: GPT-2's layers all have one."""
-    of_layers = [n for n in tensors if n.endswith(LINEAR) or ".ln_" in n]
     return {
-        name.removesuffix("weight") + "bias": np.zeros(len(tensors[name]), np.float32)
-        for name in of_layers
-        if name.endswith("weight")
+        name.removesuffix("weight") + "bias": np.zeros(len(values), np.float32)
+        for name, values in tensors.items()
+        if name.endswith("weight") and (name.endswith(LINEAR) or ".ln_" in name)
     }
 
 
