@@ -6,7 +6,7 @@ they are added. Changed values live in evaluators; the graph has the values of i
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -391,6 +391,14 @@ class Graph:
             if block.name in needed:
                 needed.update(b.name for _, _, b in block.operands)
         return [block for block in self if block.name in needed]
+
+    def after(self, names: Collection[str], held: Collection[str] = ()) -> set[str]:
+        """The names of the blocks that are computed from some blocks, not through held ones."""
+        found = set(names)
+        for block in self:
+            if block.name not in held and any(b.name in found for _, _, b in block.operands):
+                found.add(block.name)
+        return found.difference(names)
 
     def add(self, block: Block) -> Block:
         """Add a finished block."""

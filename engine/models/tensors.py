@@ -73,28 +73,31 @@ def entry(file: TensorFile, name: str, turned: bool = False) -> TensorEntry:
 
 
 @dataclass(frozen=True)
-class InMemory:
-    """A tensor in memory with the interface of a file: one already read, or memory-mapped."""
+class Made:
+    """A tensor with the interface of a file, whose rows something else gives: memory, or what
+    unpacks them."""
 
     path: Path
-    values: np.ndarray
+    sides: tuple[int, ...]
+    kind: np.dtype[Any]
+    rows: Callable[[int, int], np.ndarray]  # [start, stop)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Its shape."""
-        return self.values.shape
+        return self.sides
 
     def dtype(self, name: str) -> Any:
         """The type of its numbers."""
-        return self.values.dtype
+        return self.kind
 
     def read(self, name: str, rows: Span, again: bool) -> np.ndarray:
         """Rows [start, stop)."""
-        return self.values[slice(*rows)]
+        return self.rows(*rows)
 
 
 def held(path: Path, name: str, values: np.ndarray) -> TensorEntry:
     """The entry of a tensor in memory; the path is for messages."""
-    file = InMemory(path, values)
+    file = Made(path, values.shape, values.dtype, lambda start, stop: values[start:stop])
     return TensorEntry(values.shape, label(values.dtype), partial(np.asarray, values), file, name)
 
 

@@ -12,19 +12,17 @@ before: the type and the shape of each part, groups, blocks and indices.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cellformer.engine.cells.errors import InputError, sides
 from cellformer.engine.cells.fields import LARGEST, Fields
 from cellformer.engine.cells.files import parse_json
-from cellformer.engine.cells.stored import Span
 from cellformer.engine.models.foreign import Config
-from cellformer.engine.models.tensors import FLOATS, TensorEntry
+from cellformer.engine.models.tensors import FLOATS, Made, TensorEntry
 
 KEYS = ("quantization_config", "quantization")  # of config.json
 ELSE = "use the original model before quantization, or its GGUF file"
@@ -47,27 +45,6 @@ WORDS = Kind("integers of 32 bits", ("I32", "U32", "int32", "uint32"))
 INDICES = Kind("integers", ("I32", "I64", "int32", "int64"))
 SIGNED = Kind("integers of 8 bits", ("I8", "int8"))
 BYTES = Kind("bytes", ("U8", "uint8"))
-
-
-@dataclass(frozen=True)
-class PackedMatrix:
-    """A matrix whose rows are unpacked as they are read: the interface of a file."""
-
-    path: Path
-    sides: tuple[int, int]
-    rows: Rows
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Its shape."""
-        return self.sides
-
-    def dtype(self, name: str) -> Any:
-        """The type of its numbers."""
-        return np.dtype(np.float64)
-
-    def read(self, name: str, rows: Span, again: bool) -> np.ndarray:
-        """Rows [start, stop)."""
-        return self.rows(*rows)
 
 
 def unpacked(folder: Path, config: Config, held: Held) -> Held:
@@ -156,7 +133,8 @@ def entry(folder: Path, name: str, sides: tuple[int, int], rows: Rows, turned: b
         return values.T if turned else values
 
     shape = sides[::-1] if turned else sides
-    return TensorEntry(shape, "F64", fetch, PackedMatrix(folder, sides, rows), name, turned)
+    file = Made(folder, sides, np.dtype(np.float64), rows)
+    return TensorEntry(shape, "F64", fetch, file, name, turned)
 
 
 def fields_of(words: np.ndarray, bits: int) -> np.ndarray:

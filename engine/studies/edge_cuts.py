@@ -20,7 +20,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.evaluation import evaluate
 from cellformer.engine.cells.graph import Graph
-from cellformer.engine.cells.groups import grouped
+from cellformer.engine.cells.groups import batches, grouped
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import scores
 from cellformer.engine.studies.answer_graph import ANSWER, AnswerGraph, Ends, Reader, writers
@@ -158,8 +158,7 @@ class Cuts:
         which = mask.any((2, 3)) if read is None else read
         sets, tokens = np.nonzero(which)  # every query has a stream of its own
         at_once = max(1, MOST // (found.shape[1] * found.shape[2]))
-        for first in range(0, len(sets), at_once):
-            some = slice(first, first + at_once)
+        for some in batches(range(len(sets)), at_once):
             k, t = sets[some], tokens[some]
             found[k, t] = self._with(way, values, mask[k, t], k)[np.arange(len(k)), t]
         return found
@@ -193,12 +192,8 @@ def _inside(way: Way, values: Values, stream: np.ndarray) -> np.ndarray:
 
 def way_of(graph: Graph, reader: Reader) -> Way:
     """A reader's way from the stream to its output."""
-    reached = {reader.stream.name}
-    inside = []
-    for block in graph.before(reader.wrote):
-        if any(b.name in reached for _, _, b in block.operands) and block is not reader.stream:
-            reached.add(block.name)
-            inside.append(block)
+    after = graph.after([reader.stream.name])
+    inside = [block for block in graph.before(reader.wrote) if block.name in after]
     return Way(reader, scores.path(graph, reader.stream), inside)
 
 

@@ -5,7 +5,7 @@ no two alike, none reading another. What an answer is worth is in `answers`.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -63,14 +63,9 @@ def told_apart(
     right = number(block.formula(*at), look)
     if right is None:
         return []
-    found = []
-    for slip in slips(graph, block, *at):
-        value = number(slip.formula, look)
-        if value is not None and abs(value - right) > shown(right):
-            found.append(slip)
-        if len(found) == most:
-            break
-    return found
+    valued = ((slip, number(slip.formula, look)) for slip in slips(graph, block, *at))
+    apart = (s for s, value in valued if value is not None and abs(value - right) > shown(right))
+    return list(islice(apart, most))
 
 
 def number(formula: Expression, look: Look) -> float | None:

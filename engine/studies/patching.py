@@ -29,6 +29,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError, UnknownNameError, nearest
 from cellformer.engine.cells.gradient import backward
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.groups import batches
 from cellformer.engine.cells.interventions import Formula, intervened
 from cellformer.engine.cells.name import OTHER, PATH
 from cellformer.engine.learning import objective
@@ -101,7 +102,7 @@ class Comparison(NamedTuple):
 def patchable(graph: Graph) -> list[Block]:
     """The blocks that can be patched: computed, a row for each token, and not the same for every
     sentence."""
-    axis, after = graph["tokens"].axes[0], _after(graph, ["tokens"])
+    axis, after = graph["tokens"].axes[0], graph.after(["tokens"])
     return [block for block in graph if block.name in after and block.axes[0] == axis]
 
 
@@ -259,7 +260,7 @@ def _check_path(graph: Graph, path: Path) -> None:
 
 def _with_other(graph: AnyGraph, ids: Sequence[int]) -> AnyGraph:
     """The graph with the other sentence's pass before its own."""
-    found, after = graph.empty(), _after(graph, ["tokens"])
+    found, after = graph.empty(), graph.after(["tokens"])
     for block in graph:
         if block.name not in after:
             found.take(block, graph)
@@ -312,23 +313,13 @@ def _between(g: Graph, sender: Block, receiver: Block) -> list[Block]:
     """The blocks that lead from a sender to a receiver, and the receiver. Other heads and MLPs
     keep their outputs, so blocks behind them are left out."""
     held = {block.name for block in g if writes(g, block) and block is not receiver}
-    after = _after(g, [sender.name], held)
+    after = g.after([sender.name], held)
     needed, found = {receiver.name}, []
     for block in reversed(list(g)):
         if block.name in needed and block.name in after:
             needed.update(b.name for _, _, b in block.operands)
             found.append(block)
     return found[::-1]
-
-
-def _after(graph: Graph, names: Iterable[str], held: Iterable[str] = ()) -> set[str]:
-    """The names of the blocks that are computed from some blocks, not through held ones."""
-    found, kept = set(names), set(held)
-    begun = set(found)
-    for block in graph:
-        if block.name not in kept and any(b.name in found for _, _, b in block.operands):
-            found.add(block.name)
-    return found - begun
 
 
 # --- measures -------------------------------------------------------------------------------------
@@ -417,8 +408,8 @@ def _each(
 ) -> Iterator[Scores]:
     """The scores under each change, in batches that fit into memory."""
     n = max(1, MOST_NUMBERS // sum(block.whole.size for block in g if block.computed))
-    for start in range(0, len(changes), n):
-        values = variants(g, changes[start : start + n])
+    for some in batches(changes, n):
+        values = variants(g, some)
         for logits, probs in zip(values["logits"], values["probs"], strict=True):
             yield _scores(logits, probs, row, target, rival)
 

@@ -21,6 +21,7 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError, UnknownNameError
 from cellformer.engine.cells.evaluation import evaluate
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.groups import batches
 from cellformer.engine.models import ops
 from cellformer.engine.studies.addition import Addition, Option
 from cellformer.engine.studies.lens import operands
@@ -116,17 +117,17 @@ def parts(graph: Graph, end: Block, wrote: Mapping[str, np.ndarray] | None = Non
     way, values = path(graph, end), graph.computed
     wrote = values if wrote is None else wrote
     found = []
-    for first in range(0, len(way.writers), AT_ONCE):
-        some = [block.name for block in way.writers[first : first + AT_ONCE]]
+    names = tuple(block.name for block in way.writers)
+    for some in batches(names, AT_ONCE):
 
-        def part(block: Block, some: list[str] = some) -> np.ndarray:
+        def part(block: Block, some: Sequence[str] = some) -> np.ndarray:
             alone = np.zeros((len(some), *block.shape))
             if block.name in some:
                 alone[some.index(block.name)] = wrote[block.name]
             return alone
 
         found.append(follow(way, values, part))
-    return Parts(tuple(block.name for block in way.writers), np.concatenate(found))
+    return Parts(names, np.concatenate(found))
 
 
 # --- heads ----------------------------------------------------------------------------------

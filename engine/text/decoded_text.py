@@ -44,12 +44,13 @@ def add(g: Graph, tokenizer: Tokenizer, hidden: Callable[[int], Expression] | No
         return
     tokens = g["tokens"]
     if hidden:
-        nothing, formula = decoding.add_nothing(), hidden
-
-        def seen(t: int, _: int) -> Expression:
-            return IF(formula(t) == 1, nothing, g["tokens"][t, 0])
-
-        tokens = g.at("text").table("seen", tokens.shape, seen, TOKENS)
+        nothing = decoding.add_nothing()
+        tokens = g.at("text").table(
+            "seen",
+            tokens.shape,
+            lambda t, _: IF(hidden(t) == 1, nothing, g["tokens"][t, 0]),
+            TOKENS,
+        )
     KINDS[decoding.of](g, decoding, tokens).add()
 
 
@@ -78,10 +79,10 @@ class Line:
             return lambda t: self.own(self.later, t)
         first = self._texts("first", self.decoding.first)
 
-        def begins(t: int) -> Expression:
-            before = self.before(begun, t)
-            here = IF(self.piece(t, "left out") == 1, before, 1) if self.decoding.odd else 1
-            return expression(here)
+        def begins(t: int) -> Any:
+            if not self.decoding.odd:
+                return 1
+            return IF(self.piece(t, "left out") == 1, self.before(begun, t), 1)
 
         begun = self.column("begun", begins)
         return lambda t: IF(self.before(begun, t) == 0, self.own(first, t), self.own(self.later, t))
@@ -107,8 +108,7 @@ class Line:
 
     def column(self, name: str, formula: Callable[[int], Any]) -> Block:
         """A table [n_tokens, 1]."""
-        cell = formula
-        return self.graph.table(name, (self.n, 1), lambda t, _: expression(cell(t)), TOKENS)
+        return self.graph.table(name, (self.n, 1), lambda t, _: expression(formula(t)), TOKENS)
 
     def before(self, column: Block, t: int, at_first: Any = 0) -> Expression:
         """A column's value for the previous token; `first` for the first token."""
@@ -131,12 +131,12 @@ class ByteLevel(Line):
         bits_of = self.odd[:, FIELDS.index("bits 1") : FIELDS.index("bits 3") + 1].fixed
 
         def takes(t: int) -> Expression:
-            low, high = (
+            goes_on = AND(
+                before(to_come, t) > 0,
                 piece(t, "first") >= before(lowest, t),
                 piece(t, "first") <= before(highest, t),
             )
-            here = MIN(before(to_come, t), piece(t, "continuing"))
-            return IF(AND(before(to_come, t) > 0, low, high), here, 0)
+            return IF(goes_on, MIN(before(to_come, t), piece(t, "continuing")), 0)
 
         def fills(t: int) -> Expression:
             k, bits = takes_[t, 0], before(open_, t)

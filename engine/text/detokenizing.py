@@ -6,6 +6,7 @@ Read from the decoder of the `tokenizers` library; `decoded_text` has the cells.
 import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Literal
 
 from cellformer.engine.text.marian import Marian
@@ -124,10 +125,8 @@ def _of_bytes(held: bytes) -> tuple[str, tuple[int, ...]]:
     behind = _left_open(decoder.getstate()[0])
     if not n and behind == CLOSED:
         return text, ()
-    bits = [0]
-    for byte in held[: min(n, 3)]:
-        bits.append(bits[-1] * 64 + byte - 0x80)
-    return text, (n, held[0] if n else 0, *[*bits[1:], 0, 0, 0][:3], int(n < len(held)), *behind)
+    bits = [_bits(0, held[:k]) if k <= n else 0 for k in (1, 2, 3)]
+    return text, (n, held[0] if n else 0, *bits, int(n < len(held)), *behind)
 
 
 def _left_open(begun: bytes) -> Open:
@@ -135,11 +134,13 @@ def _left_open(begun: bytes) -> Open:
     if not begun:
         return CLOSED
     n = 2 if begun[0] < 0xE0 else 3 if begun[0] < 0xF0 else 4
-    bits = begun[0] & (0x7F >> n)
-    for byte in begun[1:]:
-        bits = bits * 64 + byte - 0x80
     low, high = NARROW.get(begun[0], (0x80, 0xBF)) if len(begun) == 1 else (0x80, 0xBF)
-    return n - len(begun), bits, low, high
+    return n - len(begun), _bits(begun[0] & (0x7F >> n), begun[1:]), low, high
+
+
+def _bits(first: int, others: bytes) -> int:
+    """The bits of a character: some, and six of each byte that continues it."""
+    return reduce(lambda bits, byte: bits * 64 + byte - 0x80, others, first)
 
 
 def _of_sentence_pieces(pieces: Sequence[str], steps: list[dict[str, Any]]) -> Decoding | None:

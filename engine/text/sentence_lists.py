@@ -6,7 +6,7 @@ A direction leads from one to the other. Each sentence becomes the ids that the 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError, check_all
 from cellformer.engine.cells.texts import readable
 from cellformer.engine.text import list_file
 from cellformer.engine.text.list_file import LONGEST, quoted
@@ -26,23 +26,22 @@ def read(path: Path, encode: Callable[[str], Sequence[int]]) -> Lists:
     for number, raw, text in list_file.lines(path, "sentences", MOST):
         name = readable(raw)  # on sheets
         where = f"{path}, line {number}"
-        if not name:
-            raise InputError(f"{where}: name the list first, in a line ‘# name’")
-        if len(name) > LONGEST:
-            raise InputError(
-                f"{where}: the list's name has more than {LONGEST} characters; shorten it"
-            )
-        if not text and name in found:
-            raise InputError(
-                f"{where}: there is already a list {quoted(name)}; rename one of the two"
-            )
-        if not text:
-            found[name] = []
+        check_all(
+            (name, f"{where}: name the list first, in a line ‘# name’"),
+            (
+                len(name) <= LONGEST,
+                f"{where}: the list's name has more than {LONGEST} characters; shorten it",
+            ),
+            (
+                text or name not in found,
+                f"{where}: there is already a list {quoted(name)}; rename one of the two",
+            ),
+        )
+        if text:
+            found[name].append(_new(text, encode, where, seen, f"on line {number}"))
         else:
-            ids = encoded(text, encode, where)
-            _check_new(ids, seen, f"on line {number}", f"{where}: {quoted(text)}")
-            found[name].append(ids)
-    _check({name: len(sentences) for name, sentences in found.items()}, f"{path}")
+            found[name] = []
+    _check(found, f"{path}")
     return found
 
 
@@ -52,10 +51,8 @@ def of_texts(lists: Mapping[str, Sequence[str]], encode: Callable[[str], Sequenc
     seen: Seen = {}
     for name, texts in lists.items():
         where = f"list {quoted(name)}"
-        found[name] = [encoded(text, encode, where) for text in texts]
-        for text, ids in zip(texts, found[name], strict=True):
-            _check_new(ids, seen, f"in {where}", f"{where}: {quoted(text)}")
-    _check({name: len(sentences) for name, sentences in found.items()}, "this")
+        found[name] = [_new(text, encode, where, seen, f"in {where}") for text in texts]
+    _check(found, "this")
     return found
 
 
@@ -67,29 +64,37 @@ def encoded(text: str, encode: Callable[[str], Sequence[int]], where: str) -> li
         raise InputError(f"{where}, {quoted(text)}: {error}") from None
 
 
-def _check_new(ids: Sequence[int], seen: Seen, place: str, what: str) -> None:
-    """Raise InputError for ids that stand elsewhere, too: they could be fitted and held out."""
+def _new(
+    text: str, encode: Callable[[str], Sequence[int]], where: str, seen: Seen, place: str
+) -> list[int]:
+    """The ids of a text. Raises InputError for ids that stand elsewhere, too: they could be fitted
+    and held out."""
+    ids = encoded(text, encode, where)
     if tuple(ids) in seen:
-        raise InputError(f"{what} is already {seen[tuple(ids)]}; delete one of the two")
-    seen[tuple(ids)] = place
-
-
-def _check(sizes: Mapping[str, int], what: str) -> None:
-    """Raise InputError unless there are two lists, each with some sentences to hold out."""
-    if len(sizes) != 2:
-        few = "list" if len(sizes) == 1 else "lists"
         raise InputError(
-            f"{what} has {len(sizes)} {few} of sentences, but two are needed; begin each list "
-            "with a line ‘# name’"
+            f"{where}: {quoted(text)} is already {seen[tuple(ids)]}; delete one of the two"
         )
-    for name, n in sizes.items():
-        if n < FEWEST:
-            had = "no sentence" if n == 0 else "one sentence"
-            raise InputError(
-                f"{what}: list {quoted(name)} has {had}, but needs at least {FEWEST}, because "
-                "one sentence tests the probe"
-            )
-        if n > MOST:
-            raise InputError(
-                f"{what}: list {quoted(name)} has {n:,} sentences; the limit is {MOST}"
-            )
+    seen[tuple(ids)] = place
+    return ids
+
+
+def _check(lists: Lists, what: str) -> None:
+    """Raise InputError unless there are two lists, each with some sentences to hold out."""
+    few = "list" if len(lists) == 1 else "lists"
+    check_all(
+        (
+            len(lists) == 2,
+            f"{what} has {len(lists)} {few} of sentences, but two are needed; begin each list "
+            "with a line ‘# name’",
+        )
+    )
+    for name, sentences in lists.items():
+        n = len(sentences)
+        check_all(
+            (
+                n >= FEWEST,
+                f"{what}: list {quoted(name)} has {'one' if n else 'no'} sentence, but needs at "
+                f"least {FEWEST}, because one sentence tests the probe",
+            ),
+            (n <= MOST, f"{what}: list {quoted(name)} has {n:,} sentences; the limit is {MOST}"),
+        )

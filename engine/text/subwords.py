@@ -8,7 +8,7 @@ special_tokens_map.json and tokenizer_config.json.
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -212,7 +212,7 @@ class _Config:
         Raises InputError for an id that is not the next free one: the library assigns ids in order.
         """
         known = {token.content for token in inner.get_added_tokens_decoder().values()}
-        special = set(self._special())
+        special = self._special()
         added = self._added(special)
         new = {t.content for _, t in added if inner.token_to_id(t.content) is None}
         inner.add_tokens([token for _, token in added if token.content not in known])
@@ -232,13 +232,11 @@ class _Config:
         wanted = [self.values.get(f"add_{p}_token") and self.token(p) for p in ("bos", "eos")]
         put_around(inner, [t if t and inner.token_to_id(t) is not None else None for t in wanted])
 
-    def _special(self) -> Iterator[str]:
+    def _special(self) -> set[str]:
         more = [self.values.get(f"{kind}_special_tokens") for kind in ("additional", "extra")]
         lists = [value for value in more if isinstance(value, list)]
-        for value in (*(self.token(part) for part in NAMED), *(v for one in lists for v in one)):
-            found = content_of(value)
-            if found:
-                yield found
+        values = (*(self.token(part) for part in NAMED), *(v for one in lists for v in one))
+        return {found for value in values if (found := content_of(value))}
 
     def _added(self, special: set[str]) -> list[tuple[int, Any]]:
         """Every added token with its id, by id."""

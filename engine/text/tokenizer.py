@@ -17,6 +17,7 @@ from cellformer.engine.cells.arguments import explained_class
 from cellformer.engine.cells.errors import InputError, nearest
 from cellformer.engine.cells.fields import json_object
 from cellformer.engine.cells.files import read_json
+from cellformer.engine.cells.groups import grouped
 from cellformer.engine.cells.texts import cut, escaped
 from cellformer.engine.text import chat_template, marian, subwords
 from cellformer.engine.text.marian import Marian
@@ -124,10 +125,7 @@ class WordList:
 
     @cached_property
     def _lowered(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for word in self.words:
-            found.setdefault(word.lower(), []).append(word)
-        return found
+        return grouped(self.words, str.lower)
 
 
 @explained_class

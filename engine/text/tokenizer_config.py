@@ -106,12 +106,11 @@ def of_bytes(spec: Spec, prefix: bool, splits: bool) -> None:
 def of_llama(spec: Spec, prefix: bool) -> None:
     """Llama's steps: every space becomes a sign. A sign also stands before the text, unless the
     text begins with one or `prefix` is False."""
-    scheme = "first" if prefix else "never"
     spec["normalizer"] = None
     spec["pre_tokenizer"] = {
         "type": "Metaspace",
         "replacement": SIGN,
-        "prepend_scheme": scheme,
+        "prepend_scheme": "first" if prefix else "never",
         "split": False,
     }
     back: list[dict[str, Any]] = [
@@ -126,8 +125,10 @@ def of_llama(spec: Spec, prefix: bool) -> None:
 def of_t5(spec: Spec, said: Fields) -> None:
     """T5's steps: words apart, a sign before each, and the end-of-text token behind the text."""
     sign = {"type": "Metaspace", "replacement": SIGN, "prepend_scheme": "always", "split": True}
-    apart = [{"type": "WhitespaceSplit"}, sign]
-    spec["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": apart}
+    spec["pre_tokenizer"] = {
+        "type": "Sequence",
+        "pretokenizers": [{"type": "WhitespaceSplit"}, sign],
+    }
     spec["decoder"] = sign
     mapped = (step for step in steps(spec.get("normalizer")) if step["type"] == "Precompiled")
     spec["normalizer"] = next(mapped, None)

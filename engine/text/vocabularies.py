@@ -62,7 +62,7 @@ def byte_level(
     """
     check_pieces(pieces, (), "the vocabulary")
     used = {p: i for i, p in enumerate(pieces) if kinds[i] != Kind.UNUSED}
-    pairs = [_pair(merge) for merge in merges]
+    pairs = [merge.partition(" ")[::2] for merge in merges]
     known = [pair for pair in pairs if all(p in used for p in (*pair, "".join(pair)))]
     with asked("its merges"):
         inner = Tokenizer(BPE(used, known, ignore_merges=pattern in LLAMAS))
@@ -117,11 +117,6 @@ def phantom_pieces(pieces: Sequence[str], kinds: Sequence[int]) -> Tokenizer:
     return inner
 
 
-def _pair(merge: str) -> tuple[str, str]:
-    left, _, right = merge.partition(" ")
-    return left, right
-
-
 def _splitter(pattern: str) -> Any:
     """The pre-tokenizer of a name."""
     as_gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -159,9 +154,8 @@ def sentence_pieces(
     merges = _merges(merged, dict(zip(pieces, scores, strict=True)))
     with asked("its pieces"):
         inner = Tokenizer(BPE(used, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
-    spaces = normalizers.Replace(" ", "▁")
     prepend = [normalizers.Prepend("▁")] if space_before else []
-    inner.normalizer = normalizers.Sequence([*prepend, spaces])
+    inner.normalizer = normalizers.Sequence([*prepend, normalizers.Replace(" ", "▁")])
     back: list[Any] = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     inner.decoder = decoders.Sequence(back + [decoders.Strip(" ", 1, 0)] * space_before)
     return _finish(inner, pieces, kinds, ends)

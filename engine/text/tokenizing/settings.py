@@ -131,6 +131,13 @@ def _refused(what: str) -> InputError:
     )
 
 
+def _check(*facts: tuple[object, str]) -> None:
+    """Refuse a tokenizer by the first fact that does not hold."""
+    for holds, what in facts:
+        if not holds:
+            raise _refused(what)
+
+
 def _parts(part: Any, name: str) -> list[dict[str, Any]]:
     """A step, or the steps of a sequence in order."""
     if part is None:
@@ -184,36 +191,48 @@ def _pre_tokenizers(found: Settings, parts: list[dict[str, Any]]) -> None:
         elif kind == "Metaspace" and part["replacement"] == SPACE_SIGN:
             _metaspace(found, part)
         elif kind == "WhitespaceSplit" and found.kind == "Unigram" and part is parts[0]:
-            if parts[-1]["type"] != "Metaspace":
-                raise _refused("of the kind Unigram that splits at spaces")
+            _check((parts[-1]["type"] == "Metaspace", "of the kind Unigram that splits at spaces"))
             found.collapsed = "ends too"
         elif found.kind == "WordPiece":
-            found.apart.append(_of_word_piece(part))
+            _check_word_piece(part)
+            found.apart.append(part)
         else:
-            if found.bytes or found.signed:
-                raise _refused(f"that has the pre-tokenizer {kind} after one that changes the text")
+            unchanged = not (found.bytes or found.signed)
+            _check(
+                (unchanged, f"that has the pre-tokenizer {kind} after one that changes the text")
+            )
             found.splits += (_split(part),)
-    if found.collapsed == "if dropped" and not _drops_spaces(found):
-        raise _refused(r"with a normalizer that replaces '\s+'")
-    if found.stripped and not (found.collapsed and found.signed):
-        raise _refused("with the normalizer Strip")
+    _check(
+        (
+            found.collapsed != "if dropped" or _drops_spaces(found),
+            r"with a normalizer that replaces '\s+'",
+        ),
+        (
+            not found.stripped or (found.collapsed and found.signed),
+            "with the normalizer Strip",
+        ),
+    )
 
 
 def _byte_level(found: Settings, part: dict[str, Any]) -> None:
-    if part["add_prefix_space"] and found.splits:
-        raise _refused("that puts a space before every word")
+    prefix = part["add_prefix_space"]
+    _check((not (prefix and found.splits), "that puts a space before every word"))
     found.bytes = True
-    found.prefix = "unless there" if part["add_prefix_space"] else found.prefix
+    found.prefix = "unless there" if prefix else found.prefix
     if part.get("use_regex", True):
         found.splits += (Split(patterns.read(GPT2), "Isolated"),)
 
 
-def _of_word_piece(part: dict[str, Any]) -> dict[str, Any]:
-    if part.get("behavior", "Isolated") not in ("Isolated", "Contiguous", "Removed"):
-        raise _refused(f"that splits with the behavior {part['behavior']}")
-    if part["type"] not in ("BertPreTokenizer", "Digits", "Punctuation", *WHITE):
-        raise _refused(f"of the kind WordPiece with the pre-tokenizer {part['type']}")
-    return part
+def _check_word_piece(part: dict[str, Any]) -> None:
+    kind, behavior = part["type"], part.get("behavior", "Isolated")
+    known = ("BertPreTokenizer", "Digits", "Punctuation", *WHITE)
+    _check(
+        (
+            behavior in ("Isolated", "Contiguous", "Removed"),
+            f"that splits with the behavior {behavior}",
+        ),
+        (kind in known, f"of the kind WordPiece with the pre-tokenizer {kind}"),
+    )
 
 
 def _drops_spaces(found: Settings) -> bool:
@@ -232,17 +251,20 @@ def _split(part: dict[str, Any]) -> Split:
     own = json.dumps(part)
     joins, parts = (One(text, own, text) for text in ("joins", "parts"))
     words = (joins, Star(joins))
+    beside: dict[
+        str, tuple[patterns.Sequence, ...]
+    ] = {  # words, which others keep white space from
+        "WhitespaceSplit": (),
+        "Whitespace": ((parts, Star(parts)),),
+        "BertPreTokenizer": ((parts,),),
+    }
+    if kind in beside:
+        return Split(Choice((words, *beside[kind])), "Kept")
     if kind == "Split":
         text = part["pattern"].get("Regex") or re.escape(part["pattern"]["String"])
         return Split(patterns.read(text), _behavior(part["behavior"], part["invert"]))
     if kind == "CharDelimiterSplit":
         return Split(patterns.read(re.escape(part["delimiter"])), "Removed")
-    if kind == "WhitespaceSplit":
-        return Split(Choice((words,)), "Kept")
-    if kind == "Whitespace":
-        return Split(Choice((words, (parts, Star(parts)))), "Kept")
-    if kind == "BertPreTokenizer":
-        return Split(Choice((words, (parts,))), "Kept")
     if kind == "Digits":
         own = json.dumps(part | {"individual_digits": True})
         digit = One("parts", own, "parts")
@@ -264,13 +286,15 @@ def _behavior(name: str, inverted: bool = False) -> Behavior:
 
 def _metaspace(found: Settings, part: dict[str, Any]) -> None:
     scheme = part.get("prepend_scheme", "always")
-    if scheme not in ("always", "first", "never"):
-        raise _refused(f"with the prepend scheme {scheme}")
+    _check(
+        (scheme in ("always", "first", "never"), f"with the prepend scheme {scheme}"),
+        (
+            found.collapsed != "ends too" or scheme == "always",
+            f"that splits at spaces, with the prepend scheme {scheme}",
+        ),
+        (not found.splits, "that has the pre-tokenizer Metaspace after another pre-tokenizer"),
+    )
     found.signed, found.split = True, part.get("split", True)
-    if found.collapsed == "ends too" and scheme != "always":
-        raise _refused(f"that splits at spaces, with the prepend scheme {scheme}")
-    if found.splits:
-        raise _refused("that has the pre-tokenizer Metaspace after another pre-tokenizer")
     found.once = scheme == "first"
     if scheme != "never":
         found.prefix = "always" if found.prefix == "always" else "unless there"
@@ -279,20 +303,29 @@ def _metaspace(found: Settings, part: dict[str, Any]) -> None:
 def _check_model(found: Settings) -> None:
     model, kind = found.model, found.kind
     if kind == "BPE":
-        for key in ("dropout", "continuing_subword_prefix"):
-            if model.get(key):
-                raise _refused(f"with {key}")
-        if found.suffix and model.get("byte_fallback"):
-            raise _refused("with end_of_word_suffix and byte_fallback")
+        _check(
+            *(
+                (not model.get(key), f"with {key}")
+                for key in ("dropout", "continuing_subword_prefix")
+            ),
+            (
+                not (found.suffix and model.get("byte_fallback")),
+                "with end_of_word_suffix and byte_fallback",
+            ),
+        )
         if found.split:
             found.splits = (Split(patterns.read(f"[ {SPACE_SIGN}]"), "MergedWithNext"),)
-    elif kind == "Unigram" and (found.bytes or found.splits):
-        raise _refused("of the kind Unigram that works on bytes")
+    elif kind == "Unigram":
+        _check((not (found.bytes or found.splits), "of the kind Unigram that works on bytes"))
     elif kind == "WordPiece":
-        if found.bytes or found.signed or found.prefix or found.replaced or found.collapsed:
-            raise _refused("of the kind WordPiece that changes the text first")
-        if not any(part["type"] in ("BertPreTokenizer", *WHITE) for part in found.apart):
-            raise _refused("of the kind WordPiece that does not split at spaces")
+        changes = (found.bytes, found.signed, found.prefix, found.replaced, found.collapsed)
+        _check(
+            (not any(changes), "of the kind WordPiece that changes the text first"),
+            (
+                any(part["type"] in ("BertPreTokenizer", *WHITE) for part in found.apart),
+                "of the kind WordPiece that does not split at spaces",
+            ),
+        )
 
 
 def _specials(inner: Any, vocabulary: Iterable[str]) -> tuple[list[int], list[int]]:

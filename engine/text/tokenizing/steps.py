@@ -238,9 +238,6 @@ class Steps:
         def wide(k: int) -> Expression:
             return IF(codes[0, k] > 65535, LEN(UNICHAR(codes[0, k])), 1)
 
-        def place(k: int) -> Any:
-            return 1 if k == 0 else position[0, k - 1] + wide(k - 1)
-
         def code(k: int) -> Expression:
             at = position[0, k]
             one, other = (UNICODE(MID(text, place, 1)) for place in (at, at + 1))
@@ -249,7 +246,7 @@ class Steps:
             of_two = IFERROR(UNICODE(MID(text, at, 2)), UNREADABLE)
             return IF(at > LEN(text), 0, IFERROR(IF(half, pair, one), of_two))
 
-        position = self.row("position", place)
+        position = self.row("position", lambda k: 1 if k == 0 else position[0, k - 1] + wide(k - 1))
         self.code = codes = self.row("code", code)
         self.row("character", lambda k: self._character(codes[0, k]))
         last = self.n - 1

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cellformer.engine.cells.groups import batches
 from cellformer.engine.text.tokenizers_library import normalizing
 
 END, LETTER, NUMBER, SPACE, NEWLINE, OTHER, ALONE, OUTSIDE = range(8)  # kinds of characters
@@ -81,8 +82,7 @@ def changed(ask: Callable[[str], str]) -> dict[str, str]:
     """The result of a function of texts for every character that it changes, asked in bulk."""
     characters = all_characters().replace(STAYS, "")
     found: dict[str, str] = {}
-    for k in range(0, len(characters), AT_ONCE):
-        some = characters[k : k + AT_ONCE]
+    for some in batches(characters, AT_ONCE):
         made = ask(STAYS.join(["", *some, ""])).split(STAYS)[1:-1]
         found |= {old: new for old, new in zip(some, made, strict=True) if old != new}
     return found
