@@ -49,6 +49,7 @@ class Asked:
     level: int = 1
     solved: bool = False
     system: str | None = None  # of a conversation; None: it is none
+    answer_language: str | None = None
     proof: bool = False
     studies: Mapping[str, Any] = field(default_factory=dict)  # options of additions, by name
 
@@ -174,7 +175,7 @@ def _build_model(
     special, length = not asked.no_special, asked.text_length or 0
     given = asked.prompt, asked.ids, special, asked.live, asked.second, force, asked.adapter
     is_page = output is not None and output.suffix.lower() in SUFFIXES
-    loaded = names.load(name, *given, asked.system)
+    loaded = prompting.answering_in(names.load(name, *given, asked.system), asked.answer_language)
     if is_page and asked.prompt is None and asked.ids is None and names.completes(loaded):
         loaded = names.load(name, telling.FACT, *given[1:])
     alone = any(each.prompt_alone for each in addition.of(asked.studies))

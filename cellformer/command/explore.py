@@ -19,6 +19,7 @@ from cellformer.command.console import console, line
 from cellformer.command.options import (
     Ablate,
     Adapter,
+    AnswerLanguage,
     Beyond,
     Chat,
     Ids,
@@ -225,6 +226,7 @@ def generate(
     chat: Chat = False,
     system: System = None,
     file: PromptFile = None,
+    answer_language: AnswerLanguage = None,
     stop: Stop = None,
     ignore_eos: Annotated[
         bool, typer.Option("--ignore-eos", help="Do not stop at an end-of-text token.")
@@ -241,6 +243,7 @@ def generate(
     prompt, said = prompting.text(prompt, file), prompting.system(chat, system, no_special)
     stops = prompting.stops(stop)
     loaded = names.load(name, prompt, ids, not no_special, (), None, force, adapter, said)
+    loaded = prompting.answering_in(loaded, answer_language)
     vocabulary, room = loaded.model.vocabulary, loaded.model.spec.n_ctx - len(loaded.ids)
     n_tokens = max(1, min(FEW, room)) if n is None else n
     budget.of_passes(loaded.model, len(loaded.ids) + n_tokens, force)

@@ -13,6 +13,7 @@ from cellformer.command.answer import Answer
 from cellformer.command.options import (
     Adapter,
     All,
+    AnswerLanguage,
     Architecture,
     Batch,
     Beyond,
@@ -80,6 +81,7 @@ def build(
     chat: Chat = False,
     system: System = None,
     file: PromptFile = None,
+    answer_language: AnswerLanguage = None,
     live: Live = None,
     adapter: Adapter = None,
     exercise: Exercise = False,

@@ -267,6 +267,13 @@ Adapter = Annotated[
     Path | None,
     typer.Option("--adapter", help="Folder of a LoRA adapter for the model, as PEFT saves it."),
 ]
+AnswerLanguage = Annotated[
+    str | None,
+    typer.Option(
+        "--answer-language",
+        help="Language of a translator's answer: fra_Latn (NLLB), fr_XX (mBART), fr (M2M-100).",
+    ),
+]
 Exercise = Annotated[
     bool,
     typer.Option(

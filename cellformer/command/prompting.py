@@ -1,9 +1,13 @@
-"""Options about the prompt that several commands share: a file, a conversation."""
+"""Options about the prompt that several commands share: a file, a conversation, the language of
+its translation."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cellformer.engine import InputError
+from cellformer.engine.cells.errors import nearest
+from cellformer.names import Loaded
 
 MOST = 10_000_000  # bytes of a file with a prompt
 
@@ -24,6 +28,22 @@ def text(prompt: str | None, file: Path | None) -> str | None:
         return file.read_text(encoding="utf-8-sig").removesuffix("\n")
     except UnicodeDecodeError:
         raise InputError(f"{file} is not UTF-8 text; save the file as UTF-8") from None
+
+
+def answering_in(loaded: Loaded, language: str | None) -> Loaded:
+    """A translator whose answer begins with the token of a language, by its name in the vocabulary:
+    fra_Latn, fr_XX, or fr for M2M-100's __fr__. Raises InputError."""
+    if language is None:
+        return loaded
+    model = loaded.model
+    if not model.read:
+        raise InputError(f"{loaded.name} translates nothing; leave out --answer-language")
+    found = [name for name in (language, f"__{language}__") if name in model.vocabulary.texts]
+    if not found:
+        near = nearest(language, model.vocabulary.texts)
+        raise InputError(f"the vocabulary has no language {language!r}; {near}")
+    rules = replace(model.rules, first=(model.vocabulary.texts.index(found[0]),))
+    return replace(loaded, model=replace(model, rules=rules))
 
 
 def stops(texts: Sequence[str] | None) -> tuple[str, ...]:

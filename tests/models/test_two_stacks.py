@@ -96,6 +96,36 @@ def test_rules_of_answers_equal_transformers(name, file, rule, tmp_path, torch, 
     assert assert_answers_equal(tmp_path / "back", torch, transformers) == answers
 
 
+WORDS = [*(f"w{k}" for k in range(14)), "__fr__", "fra_Latn", "it_IT"]
+
+
+@pytest.mark.parametrize(("language", "first"), [("fr", 14), ("fra_Latn", 15), ("it_IT", 16)])
+def test_an_answer_begins_with_its_language(language, first, tmp_path, torch, transformers) -> None:
+    """As with forced_bos_token_id in transformers, in the command and in a workbook."""
+    folder = Path(shutil.copytree(GOLDEN / "m2m_100", tmp_path / "m"))
+    (folder / "words.json").write_text(json.dumps(WORDS))
+    asked = ("--ids", "3,4,9", "--answer-language", language)
+    found = told("generate", folder, *asked, "-n", "5")["ids"]
+    reference = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    source = torch.tensor([[3, 4, 9]])
+    rules = {"forced_bos_token_id": first, "max_new_tokens": 5, "do_sample": False}
+    answer = reference.generate(source, attention_mask=torch.ones_like(source), **rules)[0]
+    assert found == answer.tolist()[1 : 1 + len(found)] and found[0] == first
+    done = cli("build", folder, *asked, "--tokens", "4", "-o", tmp_path / "book.xlsx")
+    assert done.code == 0, done.err
+    again = told("generate", tmp_path / "book.xlsx", "-n", "3")["ids"]
+    assert again[: len(found)] == found[:3]
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [("m2m_100", "the vocabulary has no language 'xx'"), ("gpt2", "translates nothing")],
+)
+def test_a_language_that_is_not_there_is_one_line(folder: str, said: str) -> None:
+    done = cli("generate", GOLDEN / folder, "--ids", "3", "--answer-language", "xx")
+    assert done.code == 2 and said in done.err and done.err.count("\n") == 1
+
+
 BAD_RULES = {
     "forced_bos_token_id": (17, "forced_bos_token_id has 17, but ids run from 0 to 16"),
     "bad_words_ids": ([3], "bad_words_ids"),
