@@ -1,8 +1,8 @@
 """Find a fact that a large model knows, and the head that matters most, for suggested edits.
 
 A head's effect is first estimated: the derivative of the answer's logit by the head's switch
-(attribution patching; Nanda 2023). The head of the largest estimate is then switched off, and the
-pass is computed again. Weights are unpacked once for all passes.
+(attribution patching; Nanda 2023). The heads of the largest estimates are then switched off in
+turn, and the pass is computed again. Weights are unpacked once for all passes.
 """
 
 from collections.abc import Sequence
@@ -28,6 +28,7 @@ FACTS = (  # sentences, and how their next words begin
 )
 FACT = FACTS[1][0]
 MOST_WEIGHTS = 300_000_000  # numbers that are unpacked: 8 bytes each
+TRIED = 3  # heads of the largest estimates
 KNOWN = 0.1  # the least probability of a word that a model knows
 
 
@@ -84,11 +85,15 @@ def told(model: Model, ids: Sequence[int], readout: Readout) -> Told | None:
     values |= {block.name: np.array(graph.inputs[block.name]) for block in added if not block.op}
     _compute(added, values)
     slope = {b.path: float(values[slopes[b.name].name][0, 0]) for b in switches if b.name in slopes}
-    head = max(slope, key=slope.__getitem__)
-    values[f"{head}.{SWITCH}"][0, 0] = 0.0
-    _compute(forward, values)
-    (probs,) = values["probs"]
-    return Told(answer, fact, head, float(probs[answer.id]), int(probs.argmax()))
+    tried = []
+    for head in sorted(slope, key=slope.__getitem__)[-TRIED:]:
+        values[f"{head}.{SWITCH}"][0, 0] = 0.0
+        _compute(forward, values)
+        values[f"{head}.{SWITCH}"][0, 0] = 1.0
+        (probs,) = values["probs"]
+        tried.append((float(probs[answer.id]), head, int(probs.argmax())))
+    without, head, then = min(tried)
+    return Told(answer, fact, head, without, then)
 
 
 @np.errstate(all="ignore")

@@ -29,7 +29,7 @@ def test_the_head_is_that_without_which_the_answer_loses_most(model) -> None:
     effects = ablation.effects(model.graph(ids), found.answer.id)
     heads = [effect for effect in effects if ".h" in effect.part]
     assert len(heads) == 2
-    least = min(heads, key=lambda effect: effect.change)
+    least = min(heads, key=lambda effect: effect.probability)
     assert found.head == least.part
     assert abs(found.without - least.probability) < 1e-12
 
