@@ -260,6 +260,12 @@ ERNIE_MOE = TINY | {
 }  # fmt: skip
 PERSIMMON = TINY | {"hidden_size": 16, "num_hidden_layers": 1}
 del PERSIMMON["num_key_value_heads"]
+BIOGPT = TINY | {"num_hidden_layers": 1, "pad_token_id": 1}
+del BIOGPT["num_key_value_heads"]
+XGLM = {
+    "vocab_size": 17, "d_model": 8, "ffn_dim": 6, "num_layers": 1, "attention_heads": 2,
+    "max_position_embeddings": 12,
+}  # fmt: skip
 RWKV = {
     "hidden_size": 6, "attention_hidden_size": 4, "intermediate_size": 5, "num_hidden_layers": 2,
     "context_length": 12, "rescale_every": 1, **SMALL,
@@ -508,6 +514,8 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         lambda: t.CwmForCausalLM(t.CwmConfig(**TWO_KINDS | {"bos_token_id": 0}, head_dim=4)),
     ),
     "persimmon": (159, lambda: t.PersimmonForCausalLM(t.PersimmonConfig(**PERSIMMON))),
+    "biogpt": (160, lambda: t.BioGptForCausalLM(t.BioGptConfig(**BIOGPT))),
+    "xglm": (161, lambda: t.XGLMForCausalLM(t.XGLMConfig(**XGLM))),
     "rwkv": (92, lambda: t.RwkvForCausalLM(t.RwkvConfig(**RWKV))),
     "apertus": (71, lambda: t.ApertusForCausalLM(t.ApertusConfig(**ONE, dtype="float32"))),
 }

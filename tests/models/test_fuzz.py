@@ -52,12 +52,19 @@ IN_FLOAT32 = (
 def in_float64() -> Iterator[None]:
     """What transformers casts to float32, to float64: else norms and angles are rounded."""
     single, cast, made = torch.float32, torch.Tensor.float, torch.FloatTensor
+    full = torch.full
+
+    def full_of_doubles(size: Any, value: Any, dtype: Any = None, **more: Any) -> Any:
+        kind = torch.float64 if isinstance(value, float) else None
+        return full(size, value, dtype=dtype or kind, **more)
+
+    torch.full = full_of_doubles
     torch.float32 = torch.float = torch.float64
     torch.Tensor.float, torch.FloatTensor = torch.Tensor.double, torch.DoubleTensor
     try:
         yield
     finally:
-        torch.float32 = torch.float = single
+        torch.float32, torch.float, torch.full = single, single, full
         torch.Tensor.float, torch.FloatTensor = cast, made
 
 
@@ -633,6 +640,44 @@ def mpt(rng: np.random.Generator) -> Network:
             **sizes(rng),
         )
     )
+
+
+def biogpt(rng: np.random.Generator) -> Network:
+    heads = int(rng.integers(1, 4))
+    return t.BioGptForCausalLM(
+        t.BioGptConfig(
+            hidden_size=heads * int(rng.integers(1, 6)),
+            num_hidden_layers=int(rng.integers(1, 4)),
+            num_attention_heads=heads,
+            intermediate_size=int(rng.integers(1, 12)),
+            max_position_embeddings=10,
+            hidden_act=pick(rng, *ACTIVATIONS),
+            scale_embedding=bool(rng.integers(2)),
+            pad_token_id=1,
+            **sizes(rng),
+        )
+    )
+
+
+def xglm(rng: np.random.Generator) -> Network:
+    heads, usual = int(rng.integers(1, 4)), torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)  # of its sines; see `in_float64`
+    try:
+        return t.XGLMForCausalLM(
+            t.XGLMConfig(
+                d_model=heads * int(rng.integers(4, 8)),
+                num_layers=int(rng.integers(1, 4)),
+                attention_heads=heads,
+                ffn_dim=int(rng.integers(1, 12)),
+                max_position_embeddings=10,
+                activation_function=pick(rng, *ACTIVATIONS),
+                scale_embedding=bool(rng.integers(2)),
+                pad_token_id=1,
+                **sizes(rng),
+            )
+        )
+    finally:
+        torch.set_default_dtype(usual)
 
 
 def openai_gpt(rng: np.random.Generator) -> Network:

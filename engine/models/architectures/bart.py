@@ -92,7 +92,9 @@ def embed(g: Forward, words: Block, axis: str) -> list[Block]:
         table = g.weight("W_pos", "place", "d_model")
     else:
         n_places = spec.first_place + words.shape[0]
-        table = g.input("clock", clock(n_places, spec), ("n_ctx", "d_model"))
+        table = g.input(
+            "clock", clock(n_places, spec.d_model, spec.to_slowest), ("n_ctx", "d_model")
+        )
     stream = [words, g.block("pos_embed", ops.embed, places, table)]
     if not spec.embed_norm:
         return stream
@@ -100,15 +102,15 @@ def embed(g: Forward, words: Block, axis: str) -> list[Block]:
     return [parts.layer_norm(g.at("ln_embed"), x, spec.norm_eps)]
 
 
-def clock(n_places: int, spec: BartSpec) -> np.ndarray:
+def clock(n_places: int, d_model: int, to_slowest: bool) -> np.ndarray:
     """Sinusoidal positions, [n_places, d_model]: the first half of features are sines of pos /
     10000^(2i / d_model), the second half cosines. Where they go down to the slowest, a feature
     without a partner is 0; else it is a sine."""
-    half = spec.d_model // 2
-    steps = max(half - 1, 1) if spec.to_slowest else spec.d_model / 2
-    i, odd = np.arange(half + spec.d_model % 2), spec.d_model % 2
+    half, odd = d_model // 2, d_model % 2
+    steps = max(half - 1, 1) if to_slowest else d_model / 2
+    i = np.arange(half + odd)
     angle = np.arange(n_places)[:, None] / 10000 ** (i / steps)
-    if spec.to_slowest:
+    if to_slowest:
         return np.hstack(
             [np.sin(angle[:, :half]), np.cos(angle[:, :half]), np.zeros((n_places, odd))]
         )

@@ -21,7 +21,7 @@ def with_tables(spec: BartSpec, held: Mapping[str, TensorEntry]) -> BartSpec:
     """The spec of a checkpoint with these tensors. Files may have tables of positions. If these
     are no sines, they count as learned ones."""
     spec = bart.as_held(spec, held)
-    sines = bart.clock(spec.n_ctx, spec)
+    sines = bart.clock(spec.n_ctx, spec.d_model, spec.to_slowest)
     tables = [held[name] for name in held if name.endswith(".embed_positions.weight")]
     near = (np.allclose(t.fetch(), sines, rtol=0, atol=ROUNDING) for t in tables)
     if all(t.shape == sines.shape for t in tables) and all(near):

@@ -271,6 +271,41 @@ def of_mpt(c: Config) -> LlamaSpec:
     )
 
 
+def of_fairseq(c: Config, words: Words) -> LlamaSpec:
+    """The spec of BioGPT and XGLM, which scale words by the root of the stream's size. Their norms
+    have an epsilon of 1e-5, whatever the config says."""
+    scaled = c.get("scale_embedding", bool, True)
+    return of_gpt(
+        c,
+        words,
+        eps="epsilon",
+        qkv_bias=True,
+        embed_scale=sqrt(c.get(words.width, int)) if scaled else 1.0,
+        position="learned" if words.width == "hidden_size" else "sinusoidal",
+        first_place=2,
+    )
+
+
+def of_xglm(c: Config) -> LlamaSpec:
+    c.refuse("add_cross_attention", False, "the model has one stack, which reads no other text")
+    if c.get("pad_token_id", int, 1) > 1:  # whose row of the table of positions is 0
+        raise InputError(f"{c.path}: pad_token_id must be 0 or 1, as in XGLM")
+    sizes = ("d_model", "attention_heads", "num_layers", rope.LONGEST)
+    return of_fairseq(c, Words(*sizes, "ffn_dim", "activation_function"))
+
+
+def fairseq_pieces(base: str, **whole: str) -> Callable[[ModelSpec], Pieces]:
+    """The layout of OPT, below another `base`."""
+    return layout(
+        {"W_E": f"{base}.embed_tokens", "ln_final": f"{base}.layer_norm", **whole},
+        f"{base}.layers.{{}}",
+        {"ln1": "self_attn_layer_norm", "ln2": "final_layer_norm"},
+        partial(grouped_heads, out="out_proj", keys="h"),
+        "self_attn",
+        {"in": "fc1", "out": "fc2"},
+    )
+
+
 WHOLE = {"W_E": "transformer.wte", "W_U": "lm_head", "ln_final": "transformer.ln_f"}
 OF_WORDS = WHOLE | {"W_E": "transformer.word_embeddings"}
 OF_PLACES = WHOLE | {"W_pos": "transformer.wpe"}
@@ -312,6 +347,33 @@ KIN = (
             "self_attention",
             FOURFOLD,
         ),
+    ),
+    gpt(
+        ("biogpt",),
+        "BioGPT (Luo et al. 2022, section 3): GPT-2 for texts of biomedicine. Vectors of words are "
+        "multiplied by the root of the stream's size",
+        {"vocab_size": 42384, "hidden_size": 1024, "num_hidden_layers": 24}
+        | {"num_attention_heads": 16, "intermediate_size": 4096, "hidden_act": "gelu"}
+        | {rope.LONGEST: 1024},
+        lambda c: of_fairseq(c, Words(*USUAL, rope.LONGEST, "intermediate_size", "hidden_act")),
+        ignores=("layer_norm_eps", "layerdrop"),
+        NEW={"hidden_act": "gelu"},
+        EPS="",
+        pieces=fairseq_pieces("biogpt", W_pos="biogpt.embed_positions", W_U="output_projection"),
+    ),
+    gpt(
+        ("xglm",),
+        "XGLM (Lin et al. 2021, section 2): GPT-2 for 30 languages, with sinusoidal positions. "
+        "Vectors of words are multiplied by the root of the stream's size",
+        {"vocab_size": 256008, "d_model": 1024, "ffn_dim": 4096, "num_layers": 24}
+        | {"attention_heads": 16, rope.LONGEST: 2048, "activation_function": "gelu"},
+        of_xglm,
+        renames={"num_attention_heads": "attention_heads", "hidden_size": "d_model"}
+        | {"num_hidden_layers": "num_layers"},
+        ignores=("layerdrop", "init_std", "decoder_start_token_id"),
+        NEW={"activation_function": "gelu"},
+        EPS="",
+        pieces=fairseq_pieces("model", W_U="lm_head"),
     ),
     gpt(
         ("falcon",),

@@ -12,6 +12,7 @@ from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts, rope, sentence_modules
+from cellformer.engine.models.architectures.bart import clock
 from cellformer.engine.models.foreign import (
     FULL,
     GATED,
@@ -73,12 +74,18 @@ class LlamaSpec(ModelSpec):
     local: rope.Rotary | None = None  # how positions turn within windows; None: as elsewhere
     score_cap: float | None = None  # what scores stay within (Gemma 2); None: any score
     logit_cap: float | None = None
+    first_place: int = 0  # rows of the table of positions that are before the first token's
     own_norms: bool = False  # the MLP, beside attention in parallel, has a norm of its own
     adds_to_normed: bool = False  # sublayers add to what they read, the normalized stream (BLOOM)
 
     def sublayers(self, layer: int) -> tuple[str, ...]:
         """The kinds of a layer's sublayers, in their order: one or two."""
         return self.layers[layer] if self.layers else USUAL
+
+    @property
+    def d_place(self) -> int:
+        """The number of rows of the table of positions."""
+        return self.n_ctx + self.first_place
 
     @property
     def keys(self) -> str:
@@ -168,9 +175,15 @@ def embedded(g: Forward, ids: Sequence[int], norm: parts.Norm) -> tuple[Block, l
     stream = [parts.times(g, "embed", word, "embed", spec.embed_scale, factor)]
     if spec.embed_norm:
         stream = [norm(g.at("ln_embed"), stream[0], spec.norm_eps)]  # [n_tokens, d_model]
-    if spec.position == "learned":
-        W_pos = g.weight("W_pos", "n_ctx", "d_model")
-        stream.append(g.block("pos_embed", ops.embed, parts.positions(g, len(ids)), W_pos))
+    if spec.position in ("learned", "sinusoidal"):
+        places = parts.positions(g, len(ids), spec.first_place)  # [n_tokens, 1]
+        if spec.position == "learned":
+            table = g.weight("W_pos", "place" if spec.first_place else "n_ctx", "d_model")
+        else:
+            table = g.input(
+                "clock", clock(spec.d_place, spec.d_model, to_slowest=True), ("n_ctx", "d_model")
+            )
+        stream.append(g.block("pos_embed", ops.embed, places, table))  # [n_tokens, d_model]
     return W_E, stream
 
 
