@@ -4,13 +4,25 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
-from conftest import GOLDEN, golden_models
+from conftest import (
+    GOLDEN,
+    InIronCalc,
+    assert_libreoffice_agrees_after,
+    assert_recomputes_after,
+    golden_models,
+)
 
 from cellformer.engine import InputError
+from cellformer.engine.cells.batch import CellName
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.architectures.llama import ATTENDS, MLP, STATES, WRITES
+from cellformer.engine.models.generate import passage
 from cellformer.engine.studies import forecast
+from cellformer.exporters.assemble import model_workbook
+from cellformer.exporters.checking.verify import read
+from cellformer.exporters.file.xlsx import write
 
 IDS = [3, 1, 5, 2, 4]
 HYBRIDS = ("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h")
@@ -63,3 +75,22 @@ def test_all_weights_are_counted_and_only_attention_has_a_cache(name: str) -> No
 def test_refused(name: str, change: dict, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         checkpoint.load(changed(name, tmp_path, change))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*HYBRIDS, "lfm2_moe"])
+def test_another_prompt_is_computed_in_other_programs(
+    name: str, tmp_path: Path, libreoffice: None
+) -> None:
+    """Other words are typed into files whose every value is wrong: the logits are those of a
+    graph of these words."""
+    model = golden_models()[name]
+    book = model_workbook.build(name, model, passage(model, [2, 0, 3], 3))
+    cells = read(write(book, tmp_path / f"{name}.xlsx"))
+    words = book.labels["vocab"]
+    edits: dict[CellName, float | str] = {("prompt.pick", n, 0): words[n + 5] for n in range(3)}
+    after = assert_recomputes_after(edits, InIronCalc(cells.path), book, cells)
+    wanted = model.graph([5, 6, 7]).values["logits"]  # [n_tokens, d_vocab]
+    for token, word in np.ndindex(*wanted.shape):
+        assert abs(after.cell(*book.cell("logits", token, word)) - wanted[token, word]) < 1e-9
+    assert_libreoffice_agrees_after([edits], book, cells, tmp_path)
