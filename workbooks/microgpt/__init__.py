@@ -133,8 +133,8 @@ def story(w: Workbook) -> Story:
             "A GPT of 4,192 numbers, all random at first, learns to write first names, letter "
             "by letter. The GPT is small but complete.",
             (
-                "You see the names that it reads, letters as numbers, the forward pass, the "
-                "loss, every gradient, the optimizer Adam, and the names that it writes."
+                "The sheets show the names to read, letters as numbers, the forward pass, the "
+                "loss, every gradient, the optimizer Adam, and the written names."
             ),
             "Why it matters: this workbook leaves nothing out. A chatbot’s model has more "
             "weights and learns from more text, but the steps are the same.",

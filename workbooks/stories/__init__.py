@@ -56,8 +56,8 @@ STORY = Story(
         "girl and the dog swim in the sea, and laugh.",
         "The sheet Neighbours shows the nearest word of each word, and what both have in common. "
         "The sheet Words has the maps, and four pictures by t-SNE.",
-        "The sheet Exchanged separates meaning from grammar. The sheet Rules shows which rules "
-        "the model has learnt. The sheet Printed compares the essay’s figures.",
+        "The sheet Exchanged separates meaning from grammar. The sheet Rules shows the learnt "
+        "rules. The sheet Printed compares the essay’s figures with ours.",
     ],
     suggestions=[
         Suggestion((
