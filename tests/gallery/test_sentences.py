@@ -214,7 +214,7 @@ def test_probes_with_refitted_components() -> None:
     anew = dict(zip(semantics.AXES, found["wide"], strict=True))
     page = written("semantic-tiny.md")
     for axis in ("size", "power", "age"):
-        assert re.search(f"(?i:{axis}) (goes )?from {leaked[axis]:.2f} to {anew[axis]:.2f}", page)
+        assert re.search(f"(?i:{axis}) (falls )?from {leaked[axis]:.2f} to {anew[axis]:.2f}", page)
     assert (shown[:, 5] - found["narrow"]).max() < 0.03
 
 
