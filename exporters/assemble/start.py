@@ -82,17 +82,21 @@ def _likeliest(book: ModelBook, sheet: Sheet, row: int, story: Story) -> int:
     if not shown:
         return row
     sheet.put(row, 0, "The likeliest next words", "heading")
-    ws = Composer(book, START)
-    before = ws.table("before", (row + 1, 1), (len(shown), 1))
-    words = ws.table("likeliest", (row + 1, 2), (len(shown), 1))
-    for k, (at, n) in enumerate(shown.items()):
-        before.put(
-            k,
-            0,
-            sentence("after ‘{word}’", word=entry(book.shown["play.word"].block.area, 1, at)),
-            "stop text",
-        )
-        words.put(k, 0, ranking.likeliest(book, at, n), "wrapped")
+    ws, words, items = Composer(book, START), book.shown["play.word"].block.area, [*shown.items()]
+    ws.show(
+        "before",
+        (row + 1, 1),
+        lambda k, _: sentence("after ‘{word}’", word=entry(words, 1, items[k][0])),
+        "stop text",
+        (len(shown), 1),
+    )
+    ws.show(
+        "likeliest",
+        (row + 1, 2),
+        lambda k, _: ranking.likeliest(book, *items[k]),
+        "wrapped",
+        (len(shown), 1),
+    )
     return row + len(shown) + 2
 
 

@@ -10,7 +10,7 @@ a name: its table's, with row and column.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -28,6 +28,16 @@ MANY = 10_000  # from here on, thousands are separated
 FILLS = ("weight", "activation", "attention", "readout", "input")
 Formula = Callable[[int, int], Any]  # an expression, or a constant, by row and column
 Texts = Sequence[str | int | Expression]  # labels; one that is an expression follows other cells
+
+
+class Around(TypedDict, total=False):
+    """What comes with a table of a sheet: a label left of its first cell, a head above it, a rule
+    for what may be typed in its cells, and the colours of them."""
+
+    label: str
+    head: str
+    rule: dict[str, Any]
+    dress: Dressing | None
 
 
 class Table:
@@ -112,6 +122,7 @@ class Composer:
         left: int = 1,
         top: int | None = None,
         tight: bool = False,
+        rule: dict[str, Any] | None = None,
     ) -> Area:
         """A table of numbers or texts to be typed over, at the cursor or right of another one.
 
@@ -127,7 +138,7 @@ class Composer:
             value: Any = held[i, j]
             value = value if isinstance(value, str) else float(value)
             self.sheet.hold(area.top + i, area.left + j, value, _of_typed(style, value, whole))
-        return block.area
+        return self._with(block.area, rule)
 
     def computed(
         self,
@@ -148,7 +159,7 @@ class Composer:
         `typed` and `dress`."""
         area = self.promised(name, shape, rows, cols, title, beside, left, top, tight)
         self.fill(area, formula, style)
-        return self._dressed(area, dress)
+        return self._with(area, dress=dress)
 
     def promised(
         self,
@@ -196,14 +207,15 @@ class Composer:
         style: str,
         shape: Span = (1, 1),
         array: bool = False,
-        dress: Dressing | None = None,
+        **around: Unpack[Around],
     ) -> Area:
         """A table of the sheet itself, as a whole: `formula(i, j)`, or the expression of its only
-        cell. `dress` as in `dress`."""
+        cell."""
+        self._label(at, **around)
         table = self.table(name, at, shape)
         for i, j in np.ndindex(*shape):
             table.put(i, j, formula(i, j) if callable(formula) else formula, style, array)
-        return self._dressed(table.area, dress)
+        return self._with(table.area, **around)
 
     @property
     def _prefix(self) -> str:
@@ -221,19 +233,22 @@ class Composer:
         style: str,
         turned: bool = False,
         named: bool = True,
-        dress: Dressing | None = None,
+        **around: Unpack[Around],
     ) -> Area:
-        """Put a block of the graph: what is typed in its cells, or their formulas. `dress` as in
-        `dress`."""
+        """Put a block of the graph: what is typed in its cells, or their formulas."""
+        self._label(at, **around)
         self.book.lay(Place(block, self.sheet.name, *at, turned, named), style)
-        return self._dressed(block.area, dress)
+        return self._with(block.area, **around)
 
-    def typed_at(self, name: str, at: Span, values: Any, style: str) -> Area:
+    def typed_at(
+        self, name: str, at: Span, values: Any, style: str, **around: Unpack[Around]
+    ) -> Area:
         """A table of numbers and texts [rows, columns] to be typed over, beside a model."""
         return self.lay(
             self.book.graph.input(name, np.array(values, dtype=object), ("", ""), "table"),
             at,
             style,
+            **around,
         )
 
     def computed_at(
@@ -243,10 +258,10 @@ class Composer:
         shape: Span,
         formula: Cells,
         style: str,
-        dress: Dressing | None = None,
+        **around: Unpack[Around],
     ) -> Area:
         """A table of formulas beside a model, over blocks: so an edit reaches it."""
-        return self.lay(self.book.graph.table(name, shape, formula), at, style, dress=dress)
+        return self.lay(self.book.graph.table(name, shape, formula), at, style, **around)
 
     def suggest(self, *suggestions: Suggestion, at: tuple[int, int, int] = (0, 2, 4)) -> None:
         """Suggested edits on this sheet, each with links to its cell and to a cell that it
@@ -327,8 +342,23 @@ class Composer:
         sheet, rect = self.book.locate(area)
         self.book.sheets[sheet].dressings += [(rect, dressing) for dressing in dressings]
 
-    def _dressed(self, area: Area, dress: Dressing | None) -> Area:
-        """The area, after `dress` if there is a dressing."""
+    def _label(self, at: Span, label: str = "", head: str = "", **_: Any) -> None:
+        """Add what stands beside a table at a cell."""
+        if label:
+            self.sheet.put(at[0], at[1] - 1, label, "row label")
+        if head:
+            self.sheet.put(at[0] - 1, at[1], head, "label")
+
+    def _with(
+        self,
+        area: Area,
+        rule: dict[str, Any] | None = None,
+        dress: Dressing | None = None,
+        **_: Any,
+    ) -> Area:
+        """The area of a table, after adding what comes with its cells."""
+        if rule:
+            self.sheet.rules |= dict.fromkeys(self.rect(area).cells(), rule)
         if dress:
             self.dress(area, dress)
         return area

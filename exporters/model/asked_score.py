@@ -140,9 +140,10 @@ class AskedScore:
     def _counted(self) -> Area:
         """The values that the typed numbers count as, with the words at the positions: [4, 1]."""
         row, texts = self.top + 1, layout.token_texts(self.book)
-        self.page.sheet.put(self.top, 3, "counts as", "label")
         self.page.sheet.notes[row, 3] = worded("Number of this head among all heads, from 1.")
-        area = self.page.computed_at(USED, (row, 3), (4, 1), self._counts_as, "id")
+        area = self.page.computed_at(
+            USED, (row, 3), (4, 1), self._counts_as, "id", head="counts as"
+        )
         for k, side in enumerate(SIDES, 1):
             self.page.show(f"word_{side}", (row + k, 2), entry(texts, 1, area[k, 0] + 1), "word")
         return area
@@ -194,8 +195,9 @@ class AskedScore:
         page, width = self.page, max(self.shape) + 3
         page.sheet.put(row, 0, "Workings: parts of the queries and keys of these tokens", "heading")
         scale = self.choose([operands(head.product)["scale"][0, 0] for head in self.heads])
-        page.sheet.put(row + 1, 0, "score factor", "row label")
-        self.scale = page.computed_at(SCALE, (row + 1, 1), (1, 1), lambda *_: scale, "step")
+        self.scale = page.computed_at(
+            SCALE, (row + 1, 1), (1, 1), lambda *_: scale, "step", label="score factor"
+        )
         self.sides: dict[str, Side] = {}
         self.parts: dict[str, Area] = {}  # [d_head, n_writers] of the query, the key, the rival
         for k, name in enumerate(SIDES):

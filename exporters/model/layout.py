@@ -14,7 +14,7 @@ Three rules place blocks, so that a page reads input, weight, product:
 In larger models the weights have sheets of their own, one per layer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import wrap
 
@@ -451,10 +451,19 @@ def place_vocabulary(book: ModelBook) -> None:
     book.places[block.name] = Place(block, sheet, rect.top, rect.left, across, named=False)
 
 
-def page(book: ModelBook, name: str) -> Composer:
-    """A page's sheet, with its title; content goes below the line with its purpose."""
+def page(
+    book: ModelBook,
+    name: str,
+    purpose: str = "",
+    *lines: str,
+    widths: Mapping[int, float] | None = None,
+) -> Composer:
+    """A page's sheet, with its title, and `lines` of text below the line with its purpose, else
+    the PURPOSE of its module; `widths` are of columns, in characters."""
     dress(book, book.sheet(name))
-    return Composer(book, name, TITLE_ROWS + 1)
+    made = Composer(book, name, TITLE_ROWS + 1)
+    made.about(purpose, *lines, widths=widths or {})
+    return made
 
 
 def dress(book: ModelBook, sheet: Sheet) -> None:

@@ -91,11 +91,10 @@ class _Sheet:
     """The sheet while it is made, from above downwards."""
 
     def __init__(self, book: ModelBook) -> None:
-        self.book, self.page = book, layout.page(book, SHEET)
+        widths = {LABELS: 30, OWN: 18, **dict.fromkeys(range(WORDS, WORDS + 12), 9)}
+        purpose = OF_DECODER if book.plan.sources else ""
+        self.book, self.page = book, layout.page(book, SHEET, purpose, widths=widths)
         self.sheet = self.page.sheet
-        if book.plan.sources:
-            self.sheet.purpose = OF_DECODER
-        self.page.widths({LABELS: 30, OWN: 18, **dict.fromkeys(range(WORDS, WORDS + 12), 9)})
         heads = attention_heads.alike(book)
         self.first = heads[0]
         self.d_head, self.d_value = self.first.k.shape[1], self.first.v.shape[1]

@@ -35,18 +35,17 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add the table, its sums and a chart; every share at every token; the directions."""
-    page = layout.page(book, SHEET)
+    purpose = "" if book.model.spec.n_heads else WITHOUT_HEADS
+    page = layout.page(book, SHEET, purpose, widths={0: 20} | dict.fromkeys(range(1, 9), 16))
     sheet = page.sheet
-    if not book.model.spec.n_heads:
-        sheet.purpose = WITHOUT_HEADS
-    page.widths({0: 20} | dict.fromkeys(range(1, 9), 16))
     credits = book.views.credits
     writers = list(credits["target"])[::-1]
     end = TOP + len(writers)
     sheet.lines(TOP - 2, [HEADS], {0: "block", 1: "head", 2: "head", 3: "head"})
-    looked_up = page.table("word", (TOP - 1, 1), (1, 2))
-    for k, word in enumerate(WORDS):
-        looked_up.put(0, k, book.graph[f"look.{word}"][0, 0], "word")
+    page.show(
+        "word", (TOP - 1, 1), lambda _, k: book.graph[f"look.{WORDS[k]}"][0, 0], "word", (1, 2)
+    )
+    for word in WORDS:
         _at_every_token(book, sheet, word, [credits[word][writer] for writer in writers])
     for row, writer in enumerate(writers, TOP):
         sheet.link(row, 0, plain(writer), book.address(book.graph[writer].area))

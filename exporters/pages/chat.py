@@ -43,8 +43,7 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add the pieces, and the steps that strip white space."""
-    page = layout.page(book, SHEET)
-    page.widths({0: 14, 1: 48, PROMPT_COL: 60})
+    page = layout.page(book, SHEET, widths={0: 14, 1: 48, PROMPT_COL: 60})
     page.heading(worded("The pieces of the chat template"))
     for name, meaning in PIECES.items():
         if name in book.graph.blocks:

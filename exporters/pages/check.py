@@ -24,9 +24,8 @@ MOST_TOGETHER = 100  # sums in a formula: one takes 255 arguments and 8,192 char
 
 def add(book: ModelBook) -> None:
     """Add a line per check: its name, the largest difference, ok or look."""
-    page = layout.page(book, SHEET)
+    page = layout.page(book, SHEET, widths={0: 78, 1: 12, 2: 12})
     page.sheet.prints = "nothing"
-    page.widths({0: 78, 1: 12, 2: 12})
     page.heads("check", "largest gap", "status")
     claims, gaps = zip(*checks(book), strict=True)
     one = (len(claims), 1)

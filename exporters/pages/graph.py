@@ -89,8 +89,9 @@ def place(book: ModelBook) -> None:
 def add(book: ModelBook) -> None:
     """Add the settings, three suggested edits, the edges to cut, the nodes, all edges, and the
     workings."""
-    page = layout.page(book, SHEET)
-    page.widths({0: 20} | dict.fromkeys(range(1, 40), 11) | {5: 15, 7: 15, 8: 15})
+    page = layout.page(
+        book, SHEET, widths={0: 20} | dict.fromkeys(range(1, 40), 11) | {5: 15, 7: 15, 8: 15}
+    )
     page.sheet.put(TOP - 1, 0, "The graph of an answer", "heading")
     cuts = TOP + len(LINES) + 9  # rows: of the edges to cut, the nodes, all edges
     nodes = cuts + N_CUTS + 4
@@ -167,8 +168,9 @@ def _named(edge: CellEdge) -> tuple[str, int, str, int]:
 
 def _settings(book: ModelBook, page: Composer) -> None:
     """Add the threshold, the lead, and the meaning of all lines."""
-    page.typed_at(THRESHOLD, (TOP, 1), [[BEGUN]], "dial")
-    page.sheet.rules[TOP, 1] = between(0, 1000, "A number from 0 to 1000.")
+    page.typed_at(
+        THRESHOLD, (TOP, 1), [[BEGUN]], "dial", rule=between(0, 1000, "A number from 0 to 1000.")
+    )
     page.sheet.lines(TOP, LINES, {0: "row label", 2: "note"})
     lead = _of_words(book, book.graph["logits"][book.passage.n_prompt - 1, :])
     page.computed_at(LEAD, (TOP + 1, 1), (1, 1), lambda *_: lead, "live")

@@ -55,10 +55,9 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add the questions of each kind, and above them the count of right answers."""
-    page = layout.page(book, SHEET)
-    if not book.model.spec.n_heads:
-        page.sheet.purpose = WITHOUT_HEADS
-    page.widths({0: 14, QUESTION: 20, GUESS: 16, RIGHT: 8, ANSWER: 80})
+    purpose = "" if book.model.spec.n_heads else WITHOUT_HEADS
+    widths = {0: 14, QUESTION: 20, GUESS: 16, RIGHT: 8, ANSWER: 80}
+    page = layout.page(book, SHEET, purpose, widths=widths)
     top = page.cursor
     page.cursor += 1
     kinds = [kind(book, page) for kind in (_next_words, _heads, _stages, _weights)]

@@ -97,9 +97,9 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """Add the cells to type, the table with the channel's output, three suggested edits, and the
     parts of the weights."""
-    page, n = layout.page(book, SHEET), len(book.passage.ids)
-    page.widths({0: 18} | dict.fromkeys(range(1, n + len(LINES) + 2), WIDTH))
-    page.text(*ABOUT)
+    n = len(book.passage.ids)
+    widths = {0: 18} | dict.fromkeys(range(1, n + len(LINES) + 2), WIDTH)
+    page = layout.page(book, SHEET, "", *ABOUT, widths=widths)
     asked = Asked(book, page)
     top = page.cursor + 4
     height = n + 1
@@ -158,8 +158,9 @@ class Asked:
             most = self.most[typed[k]]
             return IFERROR(MIN(MAX(INT(dials[k, 0]), 0), most), 0)  # a text: the first
 
-        page.sheet.put(top - 1, 2, "counts as", "label")
-        self.used = page.computed_at(USED, (at, 2), (len(typed), 1), counts_as, "id")
+        self.used = page.computed_at(
+            USED, (at, 2), (len(typed), 1), counts_as, "id", head="counts as"
+        )
         if n > len(self.among):
             page.sheet.put(top, 3, worded(ONE_ALONE, n=n), "note")
         page.cursor = top + len(shown) + 1
@@ -230,9 +231,8 @@ class Asked:
         def rate(k: int, _: int) -> Expression:
             return self._of_channel(lambda one: one.rate, 0 if shared else k)
 
-        page.sheet.put(first_B - 1, 1 + n, "rate", "label")
         self.rate = page.computed_at(
-            "hidden.rate", (first_B, 1 + n), (d_state, 1), rate, "step green"
+            "hidden.rate", (first_B, 1 + n), (d_state, 1), rate, "step green", head="rate"
         )
 
     def make_table(self, top: int) -> None:
@@ -250,7 +250,7 @@ class Asked:
             (n, n),
             lambda t, s: self._weight(s, t) if s <= t else expression(0),
             "change",
-            "diverging",
+            dress="diverging",
         )
 
         inputs = page.computed_at(

@@ -21,15 +21,16 @@ EDITED = "edited"
 
 def add(book: ModelBook) -> None:
     """Add a line per block."""
-    page = layout.page(book, SHEET)
-    page.sheet.prints = "nothing"
+    page = layout.page(
+        book,
+        SHEET,
+        "" if book.plan.compares_blocks else "every block with its place, shape and meaning",
+        widths={0: 36, 1: 15, 2: 17, 3: 33, 4: 9, 5: 54, 6: 9, 7: 9},
+    )
     sheet = page.sheet
-    if not book.plan.compares_blocks:
-        sheet.purpose = "every block with its place, shape and meaning"
-    heads = ("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
+    sheet.prints = "nothing"
     sheet.heads = page.cursor
-    page.heads(*heads)
-    page.widths({0: 36, 1: 15, 2: 17, 3: 33, 4: 9, 5: 54, 6: 9, 7: 9})
+    page.heads("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
     found, top = blocks(book), page.cursor
     numbers = page.table("numbers", (top, 6), (len(found), 1))
     changed = page.table("edited", (top, 7), (len(found), 1))

@@ -32,10 +32,10 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add a summary, a chart, and the steps of every stage's readout."""
-    page = layout.page(book, SHEET)
-    sheet = page.sheet
     stages, last = book.views.stages, LEFT + len(book.views.stages)
-    sheet.widths = {0: 15, 1: 15} | {LEFT + n: 13 for n in range(len(stages))}
+    widths = {0: 15, 1: 15} | {LEFT + n: 13 for n in range(len(stages))}
+    page = layout.page(book, SHEET, widths=widths)
+    sheet = page.sheet
     row = TOP + 4 + 2 * WORDS_SHOWN + CHART_ROWS
     leaves = [n.removeprefix("lens.0.") for n in book.graph.blocks if n.startswith("lens.0.")]
     for leaf in leaves:

@@ -75,11 +75,10 @@ def place(book: ModelBook) -> None:
 
 def add(book: ModelBook) -> None:
     """Add the sentence, the strips, the tiles, the words; below, where the token looks."""
-    page, canvas = layout.page(book, SHEET), Canvas(book)
+    canvas = Canvas(book)
+    narrow = dict.fromkeys(range(1, 1 + canvas.columns), theme.characters(canvas.unit))
+    page = layout.page(book, SHEET, widths={0: theme.characters(LABEL)} | narrow)
     page.sheet.lettered = False  # of so many narrow columns the letters are a smear
-    narrow = range(1, 1 + canvas.columns)
-    page.widths({0: theme.characters(LABEL)})
-    page.widths(dict.fromkeys(narrow, theme.characters(canvas.unit)))
     if LOOKED_AT in book.places:
         _dial(book, page.sheet)
     if book.plan.sources:

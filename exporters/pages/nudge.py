@@ -56,11 +56,12 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """Add the rate and the loss; the switches; the words; three suggested edits; the intermediate
     steps."""
-    page = layout.page(book, SHEET)
-    page.sheet.widths = (
-        dict.fromkeys(range(SAYS), 10)
+    page = layout.page(
+        book,
+        SHEET,
+        widths=dict.fromkeys(range(SAYS), 10)
         | {WORD: 14, FOLLOWS: 14, SAYS: 11, SAYS + 1: 11}
-        | {SAYS + 2: 2, PART: 16, SWITCH: 9, PART_RATE: 9, PROMISED: 12, LIKELIEST: 10}
+        | {SAYS + 2: 2, PART: 16, SWITCH: 9, PART_RATE: 9, PROMISED: 12, LIKELIEST: 10},
     )
     _loss(book, page, _parts(book, page))
     page.suggest(*suggestions(book), at=(SAYS - 1, SAYS + 1, 0))
@@ -191,8 +192,12 @@ def _parts(book: ModelBook, page: Composer) -> Area:
     page.heads_at((top - 1, PART), "part", "learns", "rate", "promises", style="label")
     for row, (part, gradients) in enumerate(parts.items(), top):
         sheet.link(row, PART, plain(part), book.address(gradients[0].area))
-        page.lay(book.graph[f"nudge.{part}.{nudge.LEARNS}"], (row, SWITCH), "switch")
-        sheet.rules[row, SWITCH] = between(0, 1, "1 makes the step; 0 changes nothing.")
+        page.lay(
+            book.graph[f"nudge.{part}.{nudge.LEARNS}"],
+            (row, SWITCH),
+            "switch",
+            rule=between(0, 1, "1 makes the step; 0 changes nothing."),
+        )
         rate = _settle(book, sheet, f"nudge.{part}.rate", row, PART_RATE)
         squares = [product_sum(gradient.area, gradient.area) for gradient in gradients]
         promises.put(row - top, 0, rate * SUM(*squares), "change plain")
@@ -260,8 +265,7 @@ def _workings(book: ModelBook, page: Composer) -> None:
         (SHARE, f"{LOSS}.share", "counts", "step"),
         (LIKELIEST, "nudged.choice.likeliest", "likeliest id", "id"),
     ):
-        page.sheet.put(page.cursor - 1, col, head, "label")
-        page.lay(book.graph[name], (page.cursor, col), style)
+        page.lay(book.graph[name], (page.cursor, col), style, head=head)
     row = page.cursor + max(n_tokens, len(nudge.gradients(book.graph))) + 4
     text = (
         "Rounded logits after the step, because programs differ in the last digits. Equal logits "

@@ -120,8 +120,7 @@ def _lead(book: ModelBook, page: Composer) -> None:
     page.show("title", (page.cursor, 0), title, "heading")
     row = page.cursor + 1
     for name in COMPARED:
-        sheet.put(row, 0, name, "row label")
-        page.lay(graph[f"{PATCH}.{name}.word"], (row, LEFT), "token")
+        page.lay(graph[f"{PATCH}.{name}.word"], (row, LEFT), "token", label=name)
         sheet.lists[row, LEFT] = graph["outputs"].area.fixed.as_range
         found = graph[f"{PATCH}.{name}.found"][0, 0]
         told = IF(
@@ -136,10 +135,15 @@ def _lead(book: ModelBook, page: Composer) -> None:
         layout.settle(book, sheet, Place(graph[name], SHEET, row, LEFT, turned=False))
         sheet.put(row, LEFT + 1, NOTES[name], "note")
         row += 1
-    sheet.put(row, 0, "recovered", "row label")
     before, now = graph[BEFORE][0, 0], graph[LEAD][0, 0]
     apart = ABS(span(book)) > NOISE
-    page.show("recovered", (row, LEFT), IF(apart, (before - now) / span(book), 0), "percent")
+    page.show(
+        "recovered",
+        (row, LEFT),
+        IF(apart, (before - now) / span(book), 0),
+        "percent",
+        label="recovered",
+    )
     sheet.put(
         row,
         LEFT + 1,

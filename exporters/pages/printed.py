@@ -27,8 +27,7 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add every table that the source prints, beside the recomputed cells."""
-    page = layout.page(book, SHEET)
-    page.widths(dict.fromkeys(range(1, 1 + len(COPIES)), 11))
+    page = layout.page(book, SHEET, widths=dict.fromkeys(range(1, 1 + len(COPIES)), 11))
     text = (
         "Recomputed numbers follow your edits. Orange: rounding alone does not "
         "explain the difference."

@@ -60,9 +60,9 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """Add the cell for all parts, the lead and the loss; three suggested edits; the parts; the
     intermediate steps of the loss."""
-    page = layout.page(book, SHEET)
-    page.widths({PART: 28, WEIGHTS: 11, TYPED: 13, NOW: 10, LARGEST: 14, LEADS - 1: 16})
-    page.widths(dict.fromkeys(range(LEADS, LOSSES + len(WIDTHS)), 11))
+    widths = {PART: 28, WEIGHTS: 11, TYPED: 13, NOW: 10, LARGEST: 14, LEADS - 1: 16}
+    widths |= dict.fromkeys(range(LEADS, LOSSES + len(WIDTHS)), 11)
+    page = layout.page(book, SHEET, widths=widths)
     found = list(_measure(book).effects([Grid(n) for n in WIDTHS]))
     _everything(book, page, found[0])
     top = page.cursor
@@ -133,12 +133,10 @@ def _everything(book: ModelBook, page: Composer, before: Rounded) -> None:
     sheet, graph, top = page.sheet, book.graph, page.cursor
     target, rival = words(book)
     sheet.put(top, 0, "Bits of each weight", "heading")
-    page.lay(graph[ALL_BITS], (top + 1, TYPED), "input setting")
-    sheet.rules[top + 1, TYPED] = RULE
+    page.lay(graph[ALL_BITS], (top + 1, TYPED), "input setting", rule=RULE)
     sheet.put(top + 1, 0, "bits for all parts", "row label")
     _note(page, "of_all", (top + 1, NOTE), graph[ALL_BITS][0, 0])
-    for col, head in ((TYPED, "now"), (NOW, "as built")):
-        sheet.put(top + 3, col, head, "label")
+    page.heads_at((top + 3, TYPED), "now", "as built", style="label")
     measure = _measure(book)
     lead = machine.at_token(book, graph["logits"], measure.target)
     lead = lead - machine.at_token(book, graph["logits"], measure.rival)
@@ -215,8 +213,7 @@ def _part(book: ModelBook, page: Composer, name: str, row: int) -> None:
     """Add the bits of one part: typed, in effect, and the largest integer that they hold."""
     at, graph = f"{QUANTIZE}.{name}", book.graph
     typed = graph[f"{at}.{INSTEAD}"]
-    page.lay(typed, (row, TYPED), "dial")
-    page.sheet.rules[row, TYPED] = RULE
+    page.lay(typed, (row, TYPED), "dial", rule=RULE)
     page.lay(graph[f"{at}.bits"], (row, NOW), "id")
     _place(book, page, f"{at}.{MOST}", (row, LARGEST), "id")
     _note(page, f"of.{name}", (row, NOTE), typed[0, 0])

@@ -103,11 +103,9 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add the steps of every choice, one column per position."""
-    page = layout.page(book, SHEET)
+    purpose = "" if book.plan.continues else OF_EACH
+    page = layout.page(book, SHEET, purpose, widths={0: 14, 1: 14})
     page.sheet.prints = "nothing"
-    page.widths({0: 14, 1: 14})
-    if not book.plan.continues:
-        page.sheet.purpose = OF_EACH
     page.cursor -= 1  # above the first heading
     at, tokens = (page.cursor, PROMPT_COL), range(len(book.passage.ids))
     layout.labels(book, page.sheet, "sampling", at, "token", tokens, "label", across=True)

@@ -89,8 +89,9 @@ def explained(book: ModelBook) -> Expression:
 def add(book: ModelBook) -> None:
     """Add the strength and the answer; three suggested edits; the nearest words; the sentences,
     the direction and the probe; the added vectors; the readout of the direction."""
-    page = layout.page(book, SHEET)
-    page.widths({SENTENCE: 44, LIST: 16, OUT: 11, ALONG: 11, RIGHT: 11, FITS: 11, 6: 16})
+    page = layout.page(
+        book, SHEET, widths={SENTENCE: 44, LIST: 16, OUT: 11, ALONG: 11, RIGHT: 11, FITS: 11, 6: 16}
+    )
     _settings(book, page)
     page.suggest(*suggestions(book), at=(0, 1, 2))
     streams = f"{PREFIX}words" in book.graph.blocks
@@ -112,11 +113,13 @@ def _settings(book: ModelBook, page: Composer) -> None:
     top = page.cursor
     sheet.put(top, 0, "Steer the stream from one list of sentences to another", "heading")
     sheet.link(top, OUT, worded("at {site}", site=found.site), book.address(g[found.site].area))
-    strength = page.lay(g[STRENGTH], (top + 1, 1), "dial")
-    sheet.rules[top + 1, 1] = RULE
-    at = page.typed_at(AT, (top + 2, 1), [[""]], "dial")
-    sheet.rules[top + 2, 1] = between(
-        0, n - 1, worded("A position from 0 to {value}.", value=n - 1), whole=True
+    strength = page.lay(g[STRENGTH], (top + 1, 1), "dial", rule=RULE)
+    at = page.typed_at(
+        AT,
+        (top + 2, 1),
+        [[""]],
+        "dial",
+        rule=between(0, n - 1, worded("A position from 0 to {value}.", value=n - 1), whole=True),
     )
 
     g.follow(WHERE, lambda t, _: IF(ISNUMBER(at[0, 0]), IF(at[0, 0] == t, 1, 0), 1))
@@ -239,18 +242,18 @@ def _sentences(book: ModelBook, page: Composer) -> None:
         (page.cursor, 0), "sentence", "list", "held out: 1", "along it", "right: 1", style="label"
     )
     top, width = page.cursor + 1, found.first.shape[1]
-    row = top
-    for name, sentences in found.lists.items():
-        for ids in sentences:
-            sheet.put(row, SENTENCE, readable(book.model.vocabulary.decode(ids)), "text")
-            sheet.put(row, LIST, name, "row label")
-            row += 1
+    lines = [
+        (readable(book.model.vocabulary.decode(ids)), name)
+        for name, sentences in found.lists.items()
+        for ids in sentences
+    ]
+    sheet.lines(top, lines, {SENTENCE: "text", LIST: "row label"})
     sheet.runs.append(Run(sheet[top - 1, FEATURES : FEATURES + width].rect, "label number"))
     block = book.graph.input(
         f"{PREFIX}sentences", np.concatenate([found.first, found.second]), ("", ""), "table"
     )
     page.lay(block, (top, FEATURES), "basis")
-    page.cursor = row + 1
+    page.cursor = top + len(lines) + 1
     _probe(book, page, block.area, top, _direction(book, page, block.area))
 
 
@@ -287,8 +290,13 @@ def _direction(book: ModelBook, page: Composer, rows: Area) -> int:
         "the direction",
     )
     sheet.down(at, FEATURES - 1, labels, "row label")
-    sheet.put(at + 3, 0, "length of the direction", "row label")
-    page.show("norm", (at + 3, 1), SQRT(SUMPRODUCT(direction, direction)), "step")
+    page.show(
+        "norm",
+        (at + 3, 1),
+        SQRT(SUMPRODUCT(direction, direction)),
+        "step",
+        label="length of the direction",
+    )
     return at + 5
 
 
@@ -306,7 +314,7 @@ def _probe(book: ModelBook, page: Composer, rows: Area, top: int, below: int) ->
         sides = (1, 0) if i < n_first else (0, 1)
         return IF(along[i, 0] > threshold, *sides)
 
-    hits = page.computed_at(f"{PREFIX}right", (top, RIGHT), (n, 1), right, "id", Unlike(1))
+    hits = page.computed_at(f"{PREFIX}right", (top, RIGHT), (n, 1), right, "id", dress=Unlike(1))
     _accuracy(page, hits.as_range, kept.as_range, below + 1)
     page.cursor = below + 5
 
@@ -316,14 +324,20 @@ def _kept(book: ModelBook, page: Composer, top: int) -> Area:
     found = contrast(book)
     drawn = [probes.held_out(len(x)) for x in (found.first, found.second)]
     held = np.concatenate(drawn).astype(float)[:, None]
-    out = page.typed_at(f"{PREFIX}out", (top, OUT), held.tolist(), "switch")
-    for row in range(top, top + len(held)):
-        page.sheet.rules[row, OUT] = between(
-            0, 1, "1: the sentence tests the probe. 0: it fits the probe.", whole=True
-        )
-    page.sheet.put(top - 1, FITS, "fits it: 1", "label")
+    out = page.typed_at(
+        f"{PREFIX}out",
+        (top, OUT),
+        held.tolist(),
+        "switch",
+        rule=between(0, 1, "1: the sentence tests the probe. 0: it fits the probe.", whole=True),
+    )
     return page.computed_at(
-        f"{PREFIX}kept", (top, FITS), held.shape, lambda i, _: IF(out[i, 0] == 1, 0, 1), "id"
+        f"{PREFIX}kept",
+        (top, FITS),
+        held.shape,
+        lambda i, _: IF(out[i, 0] == 1, 0, 1),
+        "id",
+        head="fits it: 1",
     )
 
 
@@ -346,8 +360,14 @@ def _fitted(
     )
     half = (SUMPRODUCT(fit[0, :], probe) + SUMPRODUCT(fit[1, :], probe)) / 2
     name = f"{PREFIX}threshold"
-    threshold = page.computed_at(name, (top, 1), one, lambda *_: half, "step")
-    page.sheet.put(top, 0, "threshold: half-way between the two means", "row label")
+    threshold = page.computed_at(
+        name,
+        (top, 1),
+        one,
+        lambda *_: half,
+        "step",
+        label="threshold: half-way between the two means",
+    )
     labels = (
         *(worded("mean of ‘{name}’ (fitted)", name=name) for name in found.lists),
         "the probe",

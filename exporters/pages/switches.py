@@ -46,11 +46,9 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """Add the grid of switches, the grid of effects, and the averages."""
     parts = ablation.parts(book.graph)
-    page = layout.page(book, SHEET)
+    purpose = "" if book.plan.explains else "switch heads and MLPs off: 1 = on, 0 = off"
+    page = layout.page(book, SHEET, purpose, widths={0: 16, 1: 14})
     sheet = page.sheet
-    if not book.plan.explains:
-        sheet.purpose = "switch heads and MLPs off: 1 = on, 0 = off"
-    page.widths({0: 16, 1: 14})
     if "mean_ablation" in book.graph.blocks:
         _mean(page)
     layers, heads = rows(parts), columns(parts)
@@ -121,8 +119,12 @@ def _cells(parts: Sequence[str], across: Sequence[str]) -> Cells:
 
 
 def _mean(page: Composer) -> None:
-    page.lay(page.book.graph["mean_ablation"], (4, 1), "switch")
-    page.sheet.rules[4, 1] = {"validate": "list", "source": ["0", "1"]}
+    page.lay(
+        page.book.graph["mean_ablation"],
+        (4, 1),
+        "switch",
+        rule={"validate": "list", "source": ["0", "1"]},
+    )
     text = "0: a part that is off writes nothing; 1: the part writes its average at every token"
     page.sheet.lines(4, [("mean ablation", text)], {0: "block", 2: "note"})
 

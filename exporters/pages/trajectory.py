@@ -55,9 +55,8 @@ def spans_a_plane(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Add the words, the path, the chart, the shares; the intermediate steps below."""
-    page = layout.page(book, SHEET)
+    page = layout.page(book, SHEET, widths={0: 22} | dict.fromkeys(range(1, 6), 13) | {6: 19})
     sheet = page.sheet
-    page.widths({0: 22} | dict.fromkeys(range(1, 6), 13) | {6: 19})
     _workings(book, page, _words(book, page))
     path = _path(book, page)
     _shares(book, page, path)

@@ -92,8 +92,9 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """Add the list, the settings, the maps, the table of methods; the computations to the right and
     below."""
-    page = layout.page(book, SHEET)
-    page.sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE), 9.3)
+    page = layout.page(
+        book, SHEET, widths={0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE), 9.3)
+    )
     chosen = book.chosen or by_default(book)
     x = vectors_of(book, chosen.ids)
     end = max(TOP + len(x), TRIES) + 4

@@ -52,8 +52,7 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """Add the cells to type, the sums, three suggested edits, the tables, each head's habits, and
     the workings."""
-    page = layout.page(book, SHEET)
-    page.widths({0: 22} | dict.fromkeys(range(1, 24), 12))
+    page = layout.page(book, SHEET, widths={0: 22} | dict.fromkeys(range(1, 24), 12))
     page.sheet.put(TOP - 1, 0, "Choose a score", "heading")
     asked = AskedScore(book, page, TOP)
     suggested = TOP + len(DIALS) + 3  # rows: of the edits, the tables, the habits, the workings
@@ -90,7 +89,7 @@ def _tables(asked: AskedScore, row: int) -> None:
         page.sheet.down(top + 2, 0, (*asked.of_query, "sum"), "row label")
         block = DIFFERENCE if name == "difference" else f"why.to.{name}"
         cells = difference if name == "difference" else product(name)
-        area = page.computed_at(block, (top + 2, 1), shape, cells, "change", "diverging")
+        area = page.computed_at(block, (top + 2, 1), shape, cells, "change", dress="diverging")
         ends = top + 2 + shape[0], 1 + shape[1]
         across = _along(page, f"{name}_by_query", (top + 2, ends[1]), area, SUM, 1)
         _along(page, f"{name}_by_key", (ends[0], 1), area, SUM, 0)

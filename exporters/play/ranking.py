@@ -141,13 +141,19 @@ def add_expected(book: ModelBook, ws: Composer, top: int) -> None:
         "row label",
     )
     n = n_ranks(book)
-    words = ws.table("expected.word", (top, PROMPT_COL), (1, n))
-    shares = ws.table("expected.probability", (top + 1, PROMPT_COL), (1, n))
-    for rank in range(n):
-        word, share = _of_rank(book, at, rank)
-        words.put(0, rank, answered(book, IF(at > 0, word, "")), "word")
-        shares.put(0, rank, answered(book, IF(at > 0, share, "")), "live percent")
-    ws.dress(shares.area, "bar")
+    found = [
+        [answered(book, IF(at > 0, cell, "")) for cell in _of_rank(book, at, rank)]
+        for rank in range(n)
+    ]
+    ws.show("expected.word", (top, PROMPT_COL), lambda _, rank: found[rank][0], "word", (1, n))
+    ws.show(
+        "expected.probability",
+        (top + 1, PROMPT_COL),
+        lambda _, rank: found[rank][1],
+        "live percent",
+        (1, n),
+        dress="bar",
+    )
 
 
 def _of_rank(book: ModelBook, at: Any, rank: int) -> tuple[Expression, Expression]:

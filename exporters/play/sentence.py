@@ -88,8 +88,7 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
 
 def _yellow(ws: Composer, row: int, label: str, name: str) -> None:
     """Add a yellow cell for a text, with its label."""
-    ws.sheet.put(row, PROMPT_COL - 1, label, "row label")
-    ws.lay(ws.book.graph[name], (row, PROMPT_COL), "sentence")
+    ws.lay(ws.book.graph[name], (row, PROMPT_COL), "sentence", label=label)
     ws.sheet.notes[row, PROMPT_COL] = worded(APOSTROPHE)
     ws.sheet.merged.append(ws.sheet[row, PROMPT_COL : PROMPT_COL + WIDE].rect)
 
@@ -124,9 +123,8 @@ def conversation(book: ModelBook, ws: Composer, top: int) -> None:
         else:
             ws.sheet.lines(row, [(label, NONE_HERE[name])], BESIDE)
     row = top + len(SAID) - book.plan.whole
-    ws.sheet.put(row, PROMPT_COL - 1, worded("model’s input"), "row label")
     in_a_line = SUBSTITUTE(book.graph["sentence"][0, 0], UNICHAR(10), " ↵ ")
-    ws.show("reads", (row, PROMPT_COL), in_a_line, "note")
+    ws.show("reads", (row, PROMPT_COL), in_a_line, "note", label=worded("model’s input"))
     _message(book, ws, row + 1)
 
 
@@ -144,12 +142,10 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
         if "chat.so_far" in g.blocks:
             sheet.lines(top + 1, [(worded("to go on"), TO_GO_ON)], BESIDE)
     elif book.plan.chat:
-        sheet.put(top, PROMPT_COL - 1, worded("and now"), "row label")
-        ws.show("text", at, _with_next(book), "text")
+        ws.show("text", at, _with_next(book), "text", label=worded("and now"))
         sheet.put(top + 1, PROMPT_COL, NEXT_WORD, "note")
     elif book.plan.answers and "sentence" in g.blocks:
-        sheet.put(top, PROMPT_COL - 1, "as text", "row label")
-        ws.show("text", at, _with_next(book), "text")
+        ws.show("text", at, _with_next(book), "text", label="as text")
         if has_room(book):
             built = readable(book.model.vocabulary.decode(book.passage.ids))
             sheet.lines(top + 1, [("as built, in full", AsIs(built))], BESIDE)

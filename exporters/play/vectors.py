@@ -32,9 +32,12 @@ def _beside_built(book: ModelBook, ws: Composer, name: str, top: int, left: int)
     """Add the numbers of a block with one row, as a column: live, as built, and the change."""
     ws.sheet.across(top, left, HEADS, "label")
     block, n = book.graph[name], book.graph[name].shape[1]
-    live = ws.table(name, (top + 1, left), (n, 1))
-    change = ws.table(f"{name}.change", (top + 1, left + 2), (n, 1))
-    for d in range(n):
-        ws.sheet.put(top + 1 + d, left + 1, book.value(name, 0, d), "constant")
-        now = live.put(d, 0, block[0, d], "live")
-        change.put(d, 0, now - ws.sheet[top + 1 + d, left + 1], "change")
+    ws.sheet.down(top + 1, left + 1, (book.value(name, 0, d) for d in range(n)), "constant")
+    live = ws.show(name, (top + 1, left), lambda d, _: block[0, d], "live", (n, 1))
+    ws.show(
+        f"{name}.change",
+        (top + 1, left + 2),
+        lambda d, _: live[d, 0] - ws.sheet[top + 1 + d, left + 1],
+        "change",
+        (n, 1),
+    )

@@ -158,8 +158,12 @@ def switches(ws: Composer, g: Forward) -> None:
     parts = {said(head): head for head in HEADS} | {said(f"{BLOCK}.mlp"): f"{BLOCK}.mlp"}
     for k, (text, part) in enumerate(parts.items(), 1):
         ws.sheet.put(row + k, 0, text, "row label")
-        ws.lay(g[f"{part}.switch"], (row + k, PLACE_COL), "switch")
-        ws.sheet.rules[row + k, PLACE_COL] = between(-1, 2, "1 is on, 0 is off.")
+        ws.lay(
+            g[f"{part}.switch"],
+            (row + k, PLACE_COL),
+            "switch",
+            rule=between(-1, 2, "1 is on, 0 is off."),
+        )
     ws.sheet.put(
         row + 1, PLACE_COL + 2, "Type ‘0’: which digits are wrong without this part?", "note"
     )

@@ -57,16 +57,21 @@ TEXT = (
 def add(book: ModelBook) -> None:
     """Add four situations, live in the temperature; counts over games; nonsense; three suggested
     edits."""
-    page = layout.page(book, SHEET)
-    page.about(PURPOSE, *TEXT, widths={0: 14} | dict.fromkeys(range(1, 17), 9.3) | {17: 3})
-    page.sheet.put(HEAT_ROW, 0, "temperature", "row label")
-    page.typed_at("calibration.temperature", (HEAT_ROW, 1), [[1.0]], "dial")
-    page.sheet.rules[HEAT_ROW, 1] = between(COLDEST, 20, "A temperature from 0.05 to 20.")
+    page = layout.page(
+        book, SHEET, PURPOSE, *TEXT, widths={0: 14} | dict.fromkeys(range(1, 17), 9.3) | {17: 3}
+    )
+    page.typed_at(
+        "calibration.temperature",
+        (HEAT_ROW, 1),
+        [[1.0]],
+        "dial",
+        rule=between(COLDEST, 20, "A temperature from 0.05 to 20."),
+        label="temperature",
+    )
     _situations(book, page)
     _chart(book, page)
     _counted(page, _nonsense(book, page, HEAT_ROW))
-    page = Composer(book, SHEET, TRIES_ROW - 1)
-    page.suggest(*_suggestions(), at=(RIGHT + 1, RIGHT + 4, 0))
+    Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions(), at=(RIGHT + 1, RIGHT + 4, 0))
 
 
 def _situations(book: ModelBook, page: Composer) -> None:
@@ -135,8 +140,9 @@ def logits(book: ModelBook, text: str) -> list[float]:
 def _chart(book: ModelBook, page: Composer) -> None:
     """Add the chart of the grammar's probability against the model's, a series for each situation,
     and the diagonal."""
-    ends = page.typed_at("calibration.diagonal", (HEAT_ROW, 4), [[0, DIAGONAL]], "basis")
-    page.sheet.put(HEAT_ROW, 3, "diagonal", "row label")
+    ends = page.typed_at(
+        "calibration.diagonal", (HEAT_ROW, 4), [[0, DIAGONAL]], "basis", label="diagonal"
+    )
     rows = slice(SHARES_ROW, END)
     series = [Series("right", ends, ends, joined=True)]
     for n, text in enumerate(SITUATIONS):
@@ -169,10 +175,8 @@ def _counted(page: Composer, row: int) -> None:
     )
     page.sheet.put(row + 1, RIGHT, text, "note")
     page.heads_at((row + 2, RIGHT), *heads, style="label")
-    styles = ("share", "share", "count", "basis", "basis", "basis")
-    for k, line in enumerate(found["bins"], row + 3):
-        for col, (value, style) in enumerate(zip(line, styles, strict=True)):
-            page.sheet.put(k, RIGHT + col, value, "basis" if style == "share" else style)
+    styles = dict.fromkeys(range(RIGHT, RIGHT + len(heads)), "basis") | {RIGHT + 2: "count"}
+    page.sheet.lines(row + 3, found["bins"], styles)
 
 
 def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
@@ -187,12 +191,11 @@ def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
     page.heads_at(
         (row + 2, RIGHT), *("first word", "probability", "entropy", "after"), style="label"
     )
+    styles = {RIGHT: "word", RIGHT + 1: "tiny", RIGHT + 2: "basis", RIGHT + 3: "text"}
     for k, words in enumerate(NONSENSE, row + 3):
         probs = softmax(logits(book, words))
-        page.sheet.put(k, RIGHT, game.WORDS[int(probs.argmax())], "word")
-        page.sheet.put(k, RIGHT + 1, float(probs.max()), "tiny")
-        page.sheet.put(k, RIGHT + 2, entropy(probs.tolist()), "basis")
-        page.sheet.put(k, RIGHT + 3, words)
+        word = game.WORDS[int(probs.argmax())]
+        page.sheet.lines(k, [(word, float(probs.max()), entropy(probs.tolist()), words)], styles)
     k = row + 3 + len(NONSENSE)
     last = book.views.stages
     probs_now = book.graph[f"lens.{len(last) - 1}.probs"].area

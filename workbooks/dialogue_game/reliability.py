@@ -40,9 +40,12 @@ TABLE_ROW, CHART_ROW, CHART_COL, ROOM = 9, 9, 8, 14  # rows that a table takes
 
 def add(book: ModelBook) -> None:
     """Add a table for each training, with its figures, and the diagram of all."""
-    page = layout.page(book, SHEET)
-    page.about(
-        PURPOSE, *ABOUT, widths={0: 21} | dict.fromkeys(range(1, len(HEADS) + 1), 10) | {7: 3}
+    page = layout.page(
+        book,
+        SHEET,
+        PURPOSE,
+        *ABOUT,
+        widths={0: 21} | dict.fromkeys(range(1, len(HEADS) + 1), 10) | {7: 3},
     )
     found = rewarded.stored()["sets"]
     tables = [_table(page, one, n) for n, one in enumerate(found)]
@@ -93,17 +96,15 @@ def _figures(page: Composer, found: list[dict[str, Any]], tables: list[Area]) ->
     page.computed_at(
         "reliability.figures", (TABLE_ROW + 1, 1), (3, len(found)), figure, "live here"
     )
-    for col, one in enumerate(found, 1):
-        page.sheet.put(TABLE_ROW + 4, col, one["loss"], "basis")
-        page.sheet.put(TABLE_ROW + 5, col, one["temperature"], "basis")
+    page.sheet.across(TABLE_ROW + 4, 1, (one["loss"] for one in found), "basis")
+    page.sheet.across(TABLE_ROW + 5, 1, (one["temperature"] for one in found), "basis")
 
 
 def _chart(page: Composer, found: list[dict[str, Any]], tables: list[Area]) -> None:
     """Add the reliability diagram: the model's probability against the share of right words, and
     the diagonal."""
     row = TABLE_ROW + len(FIGURES) + 1
-    page.sheet.put(row, 0, "diagonal", "row label")
-    ends = page.typed_at("reliability.diagonal", (row, 1), [[0, 1]], "basis")
+    ends = page.typed_at("reliability.diagonal", (row, 1), [[0, 1]], "basis", label="diagonal")
     series = [Series("perfect calibration", ends, ends, joined=True)]
     series += [
         Series(one["name"], cells[:, SAID], cells[:, RIGHT])

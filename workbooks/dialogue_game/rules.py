@@ -52,8 +52,13 @@ def kept() -> Kept:
 
 def add(book: ModelBook) -> None:
     """Add the guided tour of heads, three suggested edits, the table."""
-    page = layout.page(book, SHEET)
-    page.about(PURPOSE, *WALK, widths={0: 22} | dict.fromkeys(range(1, 14), 15) | {TRY_COL: 20})
+    page = layout.page(
+        book,
+        SHEET,
+        PURPOSE,
+        *WALK,
+        widths={0: 22} | dict.fromkeys(range(1, 14), 15) | {TRY_COL: 20},
+    )
     heads = [part for part in ablation.parts(book.graph) if part.rpartition(".")[2] != "mlp"]
     heads = [part for part in heads if not part.endswith(".attn")]
     _walk(book, page, heads)

@@ -118,16 +118,21 @@ def held_out(ws: Composer, g: Forward) -> None:
     """A drawing that training never saw, by its number, and the switch that feeds it to the
     model."""
     ws.sheet.put(TOP - 2, HELD, "Held-out drawing number", "block")
-    at = (TOP - 2, HELD + SIDE - 1)
-    ws.lay(g["number"], at, "dial")
-    ws.sheet.rules[at] = {"validate": "list", "source": [str(n) for n in range(1, N_SHOWN + 1)]}
+    ws.lay(
+        g["number"],
+        (TOP - 2, HELD + SIDE - 1),
+        "dial",
+        rule={"validate": "list", "source": [str(n) for n in range(1, N_SHOWN + 1)]},
+    )
     ws.lay(g["picked"], (TOP, HELD), "pixel")
     ws.dress(g["picked"].area, When("pixel dark", g["picked"][0, 0] > MOST / 2), "ink")
     ws.show("meant", (TOP + SIDE, HELD), meant(g), "note")
     switch = (TOP + SIDE + 1, HELD)
-    ws.lay(g["reads_held_out"], switch, "switch")
-    ws.sheet.rules[switch] = between(
-        0, 1, "Type 1 to use this drawing, or 0 to use yours.", whole=True
+    ws.lay(
+        g["reads_held_out"],
+        switch,
+        "switch",
+        rule=between(0, 1, "Type 1 to use this drawing, or 0 to use yours.", whole=True),
     )
     ws.sheet.put(switch[0], HELD + 1, "← read it: 1; read yours: 0", "note")
 

@@ -67,8 +67,9 @@ COMPARED = (  # what is compared, the model, the database
 
 def add(book: ModelBook) -> None:
     """Add both searches, their common parts, and the stored texts."""
-    page = layout.page(book, SHEET)
-    page.about(PURPOSE, widths={0: 28} | dict.fromkeys(range(1, SCORE + 3), 10))
+    page = layout.page(
+        book, SHEET, PURPOSE, widths={0: 28} | dict.fromkeys(range(1, SCORE + 3), 10)
+    )
     page.sheet.put(CLAIM_ROW + 1, 0, ABOUT, "text")
     _in_words(book, page)
     page.sheet.put(TEXTS_ROW - 1, 0, "The stored texts, one word per cell", "heading")
@@ -105,9 +106,13 @@ def _in_words(book: ModelBook, page: Composer) -> None:
     d, n = table.shape
     page.heads_at((MODEL_ROW, SCORE), "score", "share", style="label")
     shown = page.computed_at(
-        "search.query", (MODEL_ROW, 1), (1, d), lambda _, i: query[0, i] + 0, "live"
+        "search.query",
+        (MODEL_ROW, 1),
+        (1, d),
+        lambda _, i: query[0, i] + 0,
+        "live",
+        label="query, from the sentence",
     )
-    page.sheet.put(MODEL_ROW, 0, "query, from the sentence", "row label")
     vectors = page.computed_at(
         "search.words", (MODEL_ROW + 1, 1), (n, d), lambda k, i: table[i, k] + 0, "live"
     )
@@ -169,7 +174,9 @@ def _scored(page: Composer, stored: Area, asked: Area) -> tuple[Area, Area]:
         return IFERROR(dot(text, here) / SQRT(dot(text, text) * dot(here, here)), 0)
 
     shape, at = (len(STORED), 1), (top, SCORE)
-    scores = page.computed_at("search.cosines", at, shape, cosine, "activation black", "scale")
+    scores = page.computed_at(
+        "search.cosines", at, shape, cosine, "activation black", dress="scale"
+    )
     texts = page.computed_at(
         "search.text", (top, SCORE + 1), shape, lambda k, _: _joined(stored[k, :]), "text"
     )

@@ -11,7 +11,7 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.name import GRADIENT
 from cellformer.exporters.assemble.block_list import Labels, put, stack
 from cellformer.exporters.assemble.worksheets import Workbook
-from cellformer.exporters.compose.book import Chart, Place, Run, Series
+from cellformer.exporters.compose.book import Chart, Run, Series
 from cellformer.exporters.compose.composer import Composer
 from cellformer.workbooks.learn import clock, game, step
 from cellformer.workbooks.learn.step import Step
@@ -179,19 +179,25 @@ def expected(ws: Composer, p: Parts) -> None:
     words before."""
     g, surprise, n = ws.book.graph, ws.book.graph["loss.of_token"], game.LENGTH - 1
 
+    def word(b: int) -> Callable[[int, int], Expression]:
+        return lambda _, t: g["batch.words"][b, t]
+
     def given(b: int) -> Callable[[int, int], Expression]:
         return lambda i, j: EXP(-surprise[b * n + j, 0])
 
     ws.heading("Predictions: under each word, the probability that the model gives to the word")
     for b in range(p.batch):
-        sentence = ws.table(f"sentence.{b}", (ws.cursor, 1), (1, game.LENGTH))
-        for t in range(game.LENGTH):
-            sentence.put(0, t, g["batch.words"][b, t], "word")
-        block = g.table(f"expected.{b}", (1, n), given(b))
-        place = Place(block, ws.sheet.name, ws.cursor + 1, 2, turned=False)
-        ws.book.lay(place, "percent")
-        ws.sheet.dressings.append((place.rect(block.whole), "scale"))
-        ws.sheet.put(ws.cursor, 0, f"sentence {b + 1}", "row label")
+        ws.show(
+            f"sentence.{b}",
+            (ws.cursor, 1),
+            word(b),
+            "word",
+            (1, game.LENGTH),
+            label=f"sentence {b + 1}",
+        )
+        ws.computed_at(
+            f"expected.{b}", (ws.cursor + 1, 2), (1, n), given(b), "percent", dress="scale"
+        )
         ws.cursor += 2
 
 
@@ -253,8 +259,7 @@ def columns(ws: Composer, heads: Mapping[str, str]) -> None:
     """Add blocks of a column each, by name, side by side under their heads; the rows numbered."""
     g, top = ws.book.graph, ws.cursor + 1
     for col, (name, head) in enumerate(heads.items(), 1):
-        ws.lay(g[name], (top, col), "step")
-        ws.sheet.put(top - 1, col, head, "label")
+        ws.lay(g[name], (top, col), "step", head=head)
     n_rows = g[next(iter(heads))].shape[0]
     ws.sheet.runs.append(
         Run(Rect(top, top + n_rows, 0, 1), "row label", [str(k) for k in range(1, n_rows + 1)])

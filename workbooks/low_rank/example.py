@@ -43,9 +43,13 @@ def factors() -> tuple[np.ndarray, np.ndarray]:
 def fill(w: Workbook, ws: Composer) -> None:
     """Fill the sheet: the claim, the rank to type, the table, its factors, the rebuilt table."""
     row = ws.cursor
-    rank = ws.typed("rank", [[RANK]], ["numbers for each word"], style="input setting", top=TOP)
-    ws.sheet.rules[ws.rect(rank).top, 1] = between(
-        0, FACTORS, "A whole number, 0 to 3.", whole=True
+    rank = ws.typed(
+        "rank",
+        [[RANK]],
+        ["numbers for each word"],
+        style="input setting",
+        top=TOP,
+        rule=between(0, FACTORS, "A whole number, 0 to 3.", whole=True),
     )
     of_words, of_columns = factors()
     top = TOP + FACTORS + 3

@@ -306,11 +306,10 @@ def _expected(ws: Composer) -> None:
     g, top = ws.book.graph, ws.book.places["listed.0"].top + N_NAMES // 2 + 1
     surprise, letters, n = g["loss.of_token"], g["letters"], g["n"][0, 0]
     ws.sheet.put(top, 4, "Current name, and the probability of each letter", "block")
-    g.table("expected", (PLACES, 1), lambda t, _: IF(t < n, EXP(-surprise[t, 0]), ""))
-    g.table("spelt", (PLACES, 1), lambda t, _: letters[t + 1, 0] & "")
-    for col, name, style in ((5, "spelt", "word"), (7, "expected", "percent")):
-        ws.lay(g[name], (top + 1, col), style)
-    ws.sheet.dressings.append((Rect(top + 1, top + 1 + PLACES, 7, 8), "scale"))
+    expected = g.table("expected", (PLACES, 1), lambda t, _: IF(t < n, EXP(-surprise[t, 0]), ""))
+    spelt = g.table("spelt", (PLACES, 1), lambda t, _: letters[t + 1, 0] & "")
+    ws.lay(spelt, (top + 1, 5), "word")
+    ws.lay(expected, (top + 1, 7), "percent", dress="scale")
 
 
 def curve(ws: Composer) -> None:
@@ -320,18 +319,19 @@ def curve(ws: Composer) -> None:
         Series("loss", g["curve.x"].area, g["curve.y"].area, colour="#2E75B6"),
         Series("a guess", g["curve.guess"][:, 0], g["curve.guess"][:, 1], joined=True),
     ]
-    chart = Chart(
-        6,
-        9,
-        "scatter",
-        "Loss, mean of 20 steps",
-        series,
-        size=(390, 300),
-        axes=("steps", "nats per letter"),
-        joined=True,
-        number="General",
+    ws.chart(
+        Chart(
+            6,
+            9,
+            "scatter",
+            "Loss, mean of 20 steps",
+            series,
+            size=(390, 300),
+            axes=("steps", "nats per letter"),
+            joined=True,
+            number="General",
+        )
     )
-    ws.chart(chart)
 
 
 def track(p: Parts) -> None:

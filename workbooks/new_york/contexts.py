@@ -31,9 +31,12 @@ NEXT, TIMES, ALIKE, COUNTED = range(BACK + 1, BACK + 5)  # columns of the texts,
 
 def add(book: ModelBook) -> None:
     """Add where the heads look, the next words, three suggested edits, the texts."""
-    page = layout.page(book, SHEET)
-    page.about(
-        PURPOSE, *ABOUT, widths={0: 22} | dict.fromkeys(range(1, COUNTED + len(LENGTHS)), 11)
+    page = layout.page(
+        book,
+        SHEET,
+        PURPOSE,
+        *ABOUT,
+        widths={0: 22} | dict.fromkeys(range(1, COUNTED + len(LENGTHS)), 11),
     )
     _looks(book, page)
     _next(book, page, *_texts(book, page))
@@ -50,18 +53,20 @@ def _looks(book: ModelBook, page: Composer) -> None:
         return IF(expression(t) < n_prompt, Nth(pattern[:, t], n_prompt), "")
 
     n_heads = book.model.spec.n_heads
-    page.sheet.put(LOOKS_ROW, 0, "last word's attention", "row label")
     page.computed_at(
         "contexts.word",
         (LOOKS_ROW, 1),
         (1, n),
         lambda _, t: IF(expression(t) < n_prompt, Nth(words, g["tokens"][t, 0] + 1), ""),
         "word",
+        label="last word's attention",
     )
     page.sheet.down(
         LOOKS_ROW + 1, 0, (said(f"blocks.0.attn.h{h}") for h in range(n_heads)), "row label"
     )
-    page.computed_at("contexts.looks", (LOOKS_ROW + 1, 1), (n_heads, n), weight, "percent", "scale")
+    page.computed_at(
+        "contexts.looks", (LOOKS_ROW + 1, 1), (n_heads, n), weight, "percent", dress="scale"
+    )
 
 
 def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area]:
@@ -81,8 +86,9 @@ def _texts(book: ModelBook, page: Composer) -> tuple[Area, Area]:
         token = Nth(g["tokens"].area, n_prompt - (back - 1))
         return IF(n_prompt - back >= 1, Nth(vocabulary, token + 1), "")
 
-    page.sheet.put(TEXTS_ROW, 0, "the sentence on Play", "row label")
-    sentence = page.computed_at("contexts.sentence", (TEXTS_ROW, 1), (1, BACK), said, "word")
+    sentence = page.computed_at(
+        "contexts.sentence", (TEXTS_ROW, 1), (1, BACK), said, "word", label="the sentence on Play"
+    )
     page.heads_at(
         (TEXTS_ROW + 1, NEXT), "next word", "times read", "same words", *HEADS[1:], style="label"
     )
@@ -125,7 +131,7 @@ def _next(book: ModelBook, page: Composer, follows: Area, counted: Area) -> None
         return IFERROR(SUMIF(follows, names[k], times) / SUM(times), 0)
 
     shape = (len(names), len(HEADS))
-    page.computed_at("contexts.next", (NEXT_ROW, 1), shape, share, "percent", "scale")
+    page.computed_at("contexts.next", (NEXT_ROW, 1), shape, share, "percent", dress="scale")
     shape = (1, len(LENGTHS))
     page.computed_at(
         "contexts.read",

@@ -74,9 +74,14 @@ def chosen(ws: Composer) -> tuple[Area, Area]:
     """Add the inputs: the next word, and the learning rate."""
     ws.cursor += 1
     following = ws.typed("next_word", FOLLOWING, ["next word"], style="token")
-    rate = ws.typed("rate", RATE, ["rate"], style="dial", tight=True)
-    spot = ws.rect(rate)
-    ws.sheet.rules[spot.top, spot.left] = between(0, MOST, f"Type a rate from 0 to {MOST}.")
+    rate = ws.typed(
+        "rate",
+        RATE,
+        ["rate"],
+        style="dial",
+        tight=True,
+        rule=between(0, MOST, f"Type a rate from 0 to {MOST}."),
+    )
     return following, rate
 
 

@@ -78,12 +78,14 @@ def compare(w: Workbook, g: Forward) -> None:
     ws.show("fault", (top + 1, 0), fault(g), "note")
     ws.sheet.put(top + 2, 0, "word number", "row label")
     ws.sheet.across(top + 2, 1, range(1, N_WORDS + 1), "label number")
-    ws.sheet.put(top + 3, 0, "type the sentence", "row label")
-    ws.lay(g["typed"], (top + 3, 1), "token")
-    for t in range(N_WORDS):
-        ws.sheet.rules[top + 3, 1 + t] = {"validate": "list", "source": list(WORDS), **UNKNOWN}
-    ws.sheet.put(top + 4, 0, "must follow", "row label")
-    ws.lay(g["right"], (top + 4, 1), "word")
+    ws.lay(
+        g["typed"],
+        (top + 3, 1),
+        "token",
+        rule={"validate": "list", "source": list(WORDS), **UNKNOWN},
+        label="type the sentence",
+    )
+    ws.lay(g["right"], (top + 4, 1), "word", label="must follow")
     ws.cursor = top + 6
     for name, first in FIRST.items():
         predictions(ws, g, NAMES[name], f"{first}next")
@@ -94,12 +96,9 @@ def compare(w: Workbook, g: Forward) -> None:
 def predictions(ws: Composer, g: Forward, name: str, part: str) -> None:
     """Add the likeliest word after each word, and its probability."""
     top, word = ws.cursor, g[f"{part}.word"]
-    ws.sheet.put(top, 0, worded("the {model} predicts", model=name), "row label")
-    ws.lay(word, (top, 1), "word shown")
-    ws.sheet.put(top + 1, 0, "its probability", "row label")
-    ws.lay(g[f"{part}.share"], (top + 1, 1), "percent")
-    ws.sheet.put(top + 2, 0, "probability of ‘must follow’", "row label")
-    ws.lay(g[f"{part}.right"], (top + 2, 1), "percent")
+    ws.lay(word, (top, 1), "word shown", label=worded("the {model} predicts", model=name))
+    ws.lay(g[f"{part}.share"], (top + 1, 1), "percent", label="its probability")
+    ws.lay(g[f"{part}.right"], (top + 2, 1), "percent", label="probability of ‘must follow’")
     here, right = word[0, 0], g["right"][0, 0]
     ws.dress(
         word.area,
@@ -113,10 +112,14 @@ def predictions(ws: Composer, g: Forward, name: str, part: str) -> None:
 def what_is_read(ws: Composer, g: Forward) -> None:
     """Add how much one word reads of each word, in each model."""
     top = ws.cursor
-    ws.sheet.put(top, 0, "word that reads", "row label")
-    ws.lay(g["reader"], (top, 1), "dial")
-    ws.sheet.rules[top, 1] = between(
-        1, N_WORDS, worded("Type a whole number from 1 to {most}.", most=N_WORDS), whole=True
+    ws.lay(
+        g["reader"],
+        (top, 1),
+        "dial",
+        rule=between(
+            1, N_WORDS, worded("Type a whole number from 1 to {most}.", most=N_WORDS), whole=True
+        ),
+        label="word that reads",
     )
     place = g["reader.used"][0, 0]
     said = sentence(
@@ -125,18 +128,21 @@ def what_is_read(ws: Composer, g: Forward) -> None:
     )
     ws.show("reading", (top, 2), said, "note")
     for k, (name, text) in enumerate(READS.items(), 1):
-        ws.sheet.put(top + k, 0, text, "row label")
         ws.lay(
             g[name],
             (top + k, 1),
             "step",
             dress="diverging" if name.endswith(MAMBA) else "scale",
+            label=text,
         )
     ws.sheet.put(top, N_WORDS + 1, "1 on, 0 off", "label")
     for k, head in enumerate(HEADS, 1):
-        at = (top + k, N_WORDS + 1)
-        ws.lay(g[f"{head}.switch"], at, "switch")
-        ws.sheet.rules[at] = between(-1, 2, "1 is on, 0 is off.")
+        ws.lay(
+            g[f"{head}.switch"],
+            (top + k, N_WORDS + 1),
+            "switch",
+            rule=between(-1, 2, "1 is on, 0 is off."),
+        )
     ws.cursor = top + len(READS) + 1
     ws.text(
         "Hidden attention is the weight of each word in the output of the Mamba, averaged over "
@@ -265,11 +271,14 @@ def one_channel(ws: Composer, g: Forward) -> None:
         "below 0 (orange), and their sum need not be 1.",
         style="note",
     )
-    ws.sheet.put(top + 1, 0, "channel", "row label")
-    ws.lay(g["channel"], (top + 1, 1), "dial")
     most = MAMBA_SPEC.d_inner
-    ws.sheet.rules[top + 1, 1] = between(
-        1, most, worded("Type a whole number from 1 to {most}.", most=most), whole=True
+    whole = worded("Type a whole number from 1 to {most}.", most=most)
+    ws.lay(
+        g["channel"],
+        (top + 1, 1),
+        "dial",
+        label="channel",
+        rule=between(1, most, whole, whole=True),
     )
     said = sentence(
         "← channel of the Mamba, at word {n} (see Compare). Weights × inputs + D × own input: "
@@ -283,8 +292,7 @@ def one_channel(ws: Composer, g: Forward) -> None:
     words_across(ws, g, "channel")
     rows = {"channel.weights": "its hidden attention", "channel.input": "its inputs"}
     for k, (name, text) in enumerate(rows.items()):
-        ws.sheet.put(ws.cursor + k, 0, text, "row label")
-        ws.lay(g[name], (ws.cursor + k, 1), "step", dress="diverging")
+        ws.lay(g[name], (ws.cursor + k, 1), "step", dress="diverging", label=text)
     ws.cursor += len(rows)
 
 

@@ -58,8 +58,7 @@ def _diagram(ws: Composer, row: int) -> None:
     for side, col in zip(after.SIDES, (1, 3), strict=True):
         ws.lay(g[f"{side}.bins"], (top + 2, col), "percent")
     ends = g.input("diagonal", [[0.0, 0.0], [1.0, 1.0]])
-    ws.lay(ends, (top + after.N_BINS + 3, 1), "basis")
-    ws.sheet.put(top + after.N_BINS + 3, 0, "diagonal", "row label")
+    ws.lay(ends, (top + after.N_BINS + 3, 1), "basis", label="diagonal")
     series = [Series("perfect calibration", ends[:, 0], ends[:, 1], joined=True)]
     for side in after.SIDES:
         bins = g[f"{side}.bins"]

@@ -190,12 +190,11 @@ def _texts(ws: Composer, top: int) -> None:
     ws.sheet.put(top - 1, 5, "The eight texts of this step", "block")
     heads = {"text": "text", "reward.of_text": "reward", "advantage.of_text": "advantage"}
     for col, (name, head) in enumerate(heads.items(), 6):
-        ws.sheet.put(top, col, head, "label")
         block, own = g[name], f"listed.{name.partition('.')[0]}"
         shown = g.table(
             own, block.shape, _texts_of(block) if name == "text" else _numbers_of(block)
         )
-        ws.lay(shown, (top + 1, col), "word" if name == "text" else "step green")
+        ws.lay(shown, (top + 1, col), "word" if name == "text" else "step green", head=head)
     ws.sheet.runs.append(Run(Rect(top + 1, top + 1 + TEXTS, 5, 6), "row label", NUMBERED))
     ws.dress(g["listed.reward"].area, "bar")
 
@@ -243,8 +242,7 @@ def grid(
     """A block with a row for each text, under its title and heads."""
     top, left = at
     ws.sheet.put(top, left, title, "block")
-    for col, head in enumerate(heads or places(), left):
-        ws.sheet.put(top + 1, col, head, "label")
+    ws.heads_at((top + 1, left), *(heads or places()), style="label")
     ws.sheet.runs.append(Run(Rect(top + 2, top + 2 + TEXTS, left - 1, left), "row label", NUMBERED))
     return ws.lay(block, (top + 2, left), style)
 

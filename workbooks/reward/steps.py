@@ -58,15 +58,13 @@ def write(ws: Composer) -> None:
     }
     settings(ws, more)
     ws.heads_at((top, LENGTH + 1), "id", "0", "1", "2", style="label")
-    ws.sheet.put(top + 1, LENGTH + 1, "word", "row label")
-    ws.lay(g["words"], (top + 1, LENGTH + 2), "word")
+    ws.lay(g["words"], (top + 1, LENGTH + 2), "word", label="word")
     ws.cursor += 1
     top = ws.cursor
     grid(ws, g["shown"], (top, 1), "The texts", "word", places())
     facts = {"reward.of_text": "reward", "advantage.of_text": "advantage", "length": "words"}
     for col, (name, head) in enumerate(facts.items(), LENGTH + 2):
-        ws.sheet.put(top + 1, col, head, "label")
-        ws.lay(g[name], (top + 2, col), "step" if name != "length" else "id")
+        ws.lay(g[name], (top + 2, col), "step" if name != "length" else "id", head=head)
     ws.cursor = top + TEXTS + 3
     drawn = {
         "chance": ("The random number of each word", "constant"),
@@ -90,8 +88,7 @@ def write(ws: Composer) -> None:
         "step",
         ("balanced", "credit", "long"),
     )
-    ws.sheet.put(ws.cursor + 1, 5, "text", "label")
-    ws.lay(g["text"], (ws.cursor + 2, 5), "word")
+    ws.lay(g["text"], (ws.cursor + 2, 5), "word", head="text")
     ws.cursor += TEXTS + 3
 
 

@@ -77,15 +77,19 @@ def vectors(book: ModelBook) -> None:
     page.computed_at(
         "models.narrow", (top, left), (N_WORDS, book.model.spec.d_model), entry, "step green"
     )
-    for k, word in enumerate(semantics.CONTENT):
-        page.sheet.put(top + k, 1, word, "row label")
-        page.sheet.put(top + k, left - 1, word, "row label")
+    page.sheet.down(top, 1, semantics.CONTENT, "row label")
+    page.sheet.down(top, left - 1, semantics.CONTENT, "row label")
 
 
 def add(book: ModelBook) -> None:
     """Three maps, three edits; points and vectors below."""
-    page = layout.page(book, SHEET)
-    page.about(PURPOSE, *ABOUT, widths=dict.fromkeys(range(2 * semantics.spec().d_model + 24), 8.3))
+    page = layout.page(
+        book,
+        SHEET,
+        PURPOSE,
+        *ABOUT,
+        widths=dict.fromkeys(range(2 * semantics.spec().d_model + 24), 8.3),
+    )
     page.sheet.put(
         POINTS_ROW - 2, 0, "The points of the maps, and the words shown on the maps", "heading"
     )
@@ -127,9 +131,13 @@ def _points(
         middle = product_sum(mean.fixed, basis[c, :].fixed)
         return product_sum(table[k, :], basis[c, :].fixed) - middle
 
-    page.sheet.put(POINTS_ROW - 1, col, cloud.name, "label")
     return page.computed_at(
-        f"models.point_{cloud.name}", (POINTS_ROW, col), (N_WORDS, 2), along, "step"
+        f"models.point_{cloud.name}",
+        (POINTS_ROW, col),
+        (N_WORDS, 2),
+        along,
+        "step",
+        head=cloud.name,
     )
 
 

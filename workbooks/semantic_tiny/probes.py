@@ -57,8 +57,9 @@ SETS = (
 def add(book: ModelBook) -> None:
     """Add the setting, the explained shares, two charts, three suggested edits; the computations
     below."""
-    page = layout.page(book, SHEET)
-    page.about(PURPOSE, *ABOUT, widths={0: 11} | dict.fromkeys(range(1, N_PARTS + 20), 8.5))
+    page = layout.page(
+        book, SHEET, PURPOSE, *ABOUT, widths={0: 11} | dict.fromkeys(range(1, N_PARTS + 20), 8.5)
+    )
     _dial(book, page)
     _axes(book, page)
     probed = _probed(book)
@@ -83,10 +84,13 @@ def _probed(book: ModelBook) -> dict[str, np.ndarray]:
 
 def _dial(book: ModelBook, page: Composer) -> None:
     """Add the setting: how many components a probe may use."""
-    page.sheet.put(ASKED_ROW, 0, "components", "row label")
-    page.typed_at("probes.components", (ASKED_ROW, 1), [[BUILT]], "dial")
-    page.sheet.rules[ASKED_ROW, 1] = between(
-        1, N_PARTS, f"Type a whole number from 1 to {N_PARTS}.", whole=True
+    page.typed_at(
+        "probes.components",
+        (ASKED_ROW, 1),
+        [[BUILT]],
+        "dial",
+        rule=between(1, N_PARTS, f"Type a whole number from 1 to {N_PARTS}.", whole=True),
+        label="components",
     )
     text = (
         f"number of principal components that a probe may use (1 to {N_PARTS}), starting with "
@@ -95,10 +99,14 @@ def _dial(book: ModelBook, page: Composer) -> None:
     page.sheet.put(ASKED_ROW, 2, text, "note")
     given = book.graph["probes.components"][0, 0]
     used = IF(ISNUMBER(given), given, BUILT)
-    page.sheet.put(WORK_ROW + 3, 0, "1: used", "row label")
 
     page.computed_at(
-        "probes.on", (WORK_ROW + 3, 1), (1, N_PARTS), lambda _, k: IF(used > k, 1, 0), "id"
+        "probes.on",
+        (WORK_ROW + 3, 1),
+        (1, N_PARTS),
+        lambda _, k: IF(used > k, 1, 0),
+        "id",
+        label="1: used",
     )
 
 
@@ -107,9 +115,7 @@ def _axes(book: ModelBook, page: Composer) -> None:
     table = book.graph["study.table"]
     page.sheet.put(WORK_ROW - 1, 0, "axis", "block")
     page.heads_at((WORK_ROW - 1, 1), *semantics.AXES, style="label")
-    page.sheet.put(WORK_ROW, 0, "mean", "row label")
-    page.sheet.put(WORK_ROW + 1, 0, "spread", "row label")
-    mean = page.computed_at("probes.mean", (WORK_ROW, 1), (1, N_AXES), lambda _, a: SUM(table[:, a]) / N_WORDS, "step")  # fmt: skip
+    mean = page.computed_at("probes.mean", (WORK_ROW, 1), (1, N_AXES), lambda _, a: SUM(table[:, a]) / N_WORDS, "step", label="mean")  # fmt: skip
 
     page.computed_at(
         "probes.spread",
@@ -117,6 +123,7 @@ def _axes(book: ModelBook, page: Composer) -> None:
         (1, N_AXES),
         lambda _, a: SUMPRODUCT(table[:, a], table[:, a]) - N_WORDS * mean[0, a] ** 2,
         "step",
+        label="spread",
     )
 
 
@@ -187,13 +194,13 @@ def _results(book: ModelBook, page: Composer, probed: Sequence[str]) -> None:
     found = page.computed_at("probes.explained", at, shape, explained, "live")
 
     row = TABLE_ROW + 2 + N_AXES
-    page.sheet.put(row, 0, f"above {PASSES}", "row label")
     page.computed_at(
         "probes.passed",
         (row, 1),
         (1, shape[1]),
         lambda _, col: COUNTIF(found[:, col], f">{PASSES}"),
         "count",
+        label=f"above {PASSES}",
     )
     page.sheet.down(row + 2, 1, SETS, "note")
     page.dress(page.sheet[at[0] : row, 1 : 1 + shape[1]], "scale")

@@ -39,8 +39,9 @@ SETS = (
 def add(book: ModelBook) -> None:
     """Add the table and an analogy, live; three suggested edits; the measures of every run, as
     constants."""
-    page = layout.page(book, SHEET)
-    page.about(
+    page = layout.page(
+        book,
+        SHEET,
         "the table, an analogy, and measures of every run",
         widths={0: 13} | dict.fromkeys(range(1, REPORT), 10) | {REPORT: 20},
     )
@@ -90,10 +91,16 @@ def _target(book: ModelBook, page: Composer, asked: Asked, k: int) -> None:
         return a - b + c
 
     at = (WORK + k, 1) if k else (TARGET_ROW, 1)
-    page.sheet.put(at[0], 0, asked.title if k else "a − b + c", "row label")
+    page.computed_at(
+        f"study.target_{asked.name}",
+        at,
+        (1, vectors.shape[1]),
+        entry,
+        "step",
+        label=asked.title if k else "a − b + c",
+    )
     if k == 1:
         page.sheet.put(WORK - 1, 0, "a − b + c of the learned vectors", "heading")
-    page.computed_at(f"study.target_{asked.name}", at, (1, vectors.shape[1]), entry, "step")
 
 
 def _cosines(book: ModelBook, page: Composer, asked: Asked, col: int) -> None:
@@ -108,8 +115,9 @@ def _cosines(book: ModelBook, page: Composer, asked: Asked, col: int) -> None:
         return IF(among > 0, "", IF(lengths > 0, SUMPRODUCT(own, target) / lengths, 0))
 
     page.sheet.put(TOP - 2, col, asked.title, "label")
-    page.sheet.put(TOP - 1, col, "cosine", "label")
-    page.computed_at(f"study.cosine_{asked.name}", (TOP, col), (N_WORDS, 1), cosine, "live")
+    page.computed_at(
+        f"study.cosine_{asked.name}", (TOP, col), (N_WORDS, 1), cosine, "live", head="cosine"
+    )
 
 
 def _nearest(book: ModelBook, page: Composer, asked: Asked, col: int, left: int) -> None:

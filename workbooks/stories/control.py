@@ -38,11 +38,10 @@ N_NEAREST = 5
 
 def add(book: ModelBook) -> None:
     """Add the counts, a word to choose, a story in both forms, three suggested edits, the words."""
-    page = layout.page(book, SHEET)
-    widths = {0: 24, ASKED_COL - 1: 13} | dict.fromkeys(range(1, ASKED_COL - 1), 11)
+    widths = dict.fromkeys(range(VECTORS_COL + learning.SIZES["d_model"]), 9.3)
+    widths |= {0: 24, ASKED_COL - 1: 13} | dict.fromkeys(range(1, ASKED_COL - 1), 11)
     widths |= dict.fromkeys(range(KINDS_COL, VECTORS_COL), 14)
-    last = VECTORS_COL + learning.SIZES["d_model"]
-    page.about(PURPOSE, *ABOUT, widths=dict.fromkeys(range(last), 9.3) | widths)
+    page = layout.page(book, SHEET, PURPOSE, *ABOUT, widths=widths)
     _vectors(page)
     _counts(book, page, _words(book, page))
     _asked(book, page)
@@ -104,7 +103,7 @@ def _words(book: ModelBook, page: Composer) -> Area:
     page.sheet.across(top - 1, MATRIX_COL, map(AsIs, grammar.CONTENT), "word")
     page.sheet.down(top, MATRIX_COL - 1, map(AsIs, MOVED), "row label")
     cosines = page.computed_at(
-        "exchanged.cosine", (top, MATRIX_COL), (n, N), cosine, "step", "scale"
+        "exchanged.cosine", (top, MATRIX_COL), (n, N), cosine, "step", dress="scale"
     )
 
     kind = book.graph["exchanged.kind"].area
@@ -164,10 +163,14 @@ def _asked(book: ModelBook, page: Composer) -> None:
     )
     asked = page.typed_at("exchanged.asked", (row, col - 1), [["dog"]], "token")
     page.sheet.lists[row, col - 1] = page.sheet[WORDS_ROW : WORDS_ROW + N, KINDS_COL].fixed
-    found = IFERROR(MATCH(asked, kind[:, 0], 0), 1)
-    at = (row + 1, col - 1)
-    page.sheet.put(row + 1, col - 2, "row", "row label")
-    place = page.computed_at("exchanged.asked_place", at, (1, 1), lambda *_: found, "id")
+    place = page.computed_at(
+        "exchanged.asked_place",
+        (row + 1, col - 1),
+        (1, 1),
+        lambda *_: IFERROR(MATCH(asked, kind[:, 0], 0), 1),
+        "id",
+        label="row",
+    )
     cosines = _asked_cosines(book, page, place)
 
     def ranked(names: Area, column: Area) -> Callable[[int, int], Expression]:

@@ -49,9 +49,10 @@ NO_ROLE = "–"
 
 def add(book: ModelBook) -> None:
     """Add groups, pairs, three suggested edits, every word's nearest one, all cosines."""
-    page = layout.page(book, SHEET)
     widths = {0: 15, GROUP: 14, ROLE: 10, PLACE: 8, PAIRS_COL: 10, MATRIX_COL - 1: 12}
-    page.about(PURPOSE, *ABOUT, widths=dict.fromkeys(range(MATRIX_COL + N), 9.3) | widths)
+    page = layout.page(
+        book, SHEET, PURPOSE, *ABOUT, widths=dict.fromkeys(range(MATRIX_COL + N), 9.3) | widths
+    )
     cosines = _cosines(book, page)
     same = _words(book, page, cosines)
     _groups(page, cosines, same)
@@ -74,7 +75,7 @@ def _cosines(book: ModelBook, page: Composer) -> Area:
     at = (WORDS_ROW, MATRIX_COL - 1)
     page.computed_at("near.down", at, (N, 1), lambda i, _: expression(word[i, 0]), "word")
     found = page.computed_at(
-        "near.cosine", (WORDS_ROW, MATRIX_COL), (N, N), cosine, "step green", "scale"
+        "near.cosine", (WORDS_ROW, MATRIX_COL), (N, N), cosine, "step green", dress="scale"
     )
     return found
 

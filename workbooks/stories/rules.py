@@ -95,8 +95,7 @@ def figures(model: Model) -> list[tuple[str, str]]:
 
 def add(book: ModelBook) -> None:
     """Add the losses, and each rule's share."""
-    page = layout.page(book, SHEET)
-    page.about(PURPOSE, *ABOUT, widths={0: 82, 1: 11, 2: 11})
+    page = layout.page(book, SHEET, PURPOSE, *ABOUT, widths={0: 82, 1: 11, 2: 11})
     ids = unread()
     loss, kept = measured(book.model, ids)
     losses = {
@@ -105,10 +104,9 @@ def add(book: ModelBook) -> None:
         "a guess among all words": log(len(grammar.WORDS)),
     }
     page.heading("Loss in nats per word (constants)")
-    for name, value in losses.items():
-        page.sheet.put(page.cursor, 0, name)
-        page.sheet.put(page.cursor, 1, round(value, DIGITS), "basis")
-        page.cursor += 1
+    told = ((name, round(value, DIGITS)) for name, value in losses.items())
+    page.sheet.lines(page.cursor, told, {0: "text", 1: "basis"})
+    page.cursor += len(losses)
     page.heading("The probability of all words that a rule allows (constants)")
     page.heads_at((page.cursor, 1), "kept", "broken", style="head")
     for row, (rule, share) in enumerate(kept.items(), page.cursor + 1):

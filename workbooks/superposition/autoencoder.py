@@ -135,7 +135,6 @@ def matched(ws: Composer) -> None:
         tight=True,
     )
     names = ws.sheet[MIXED + 1 : MIXED + 1 + N_FEATURES, 0].fixed
-    ws.sheet.put(CODED, 7, "points to", "label")
 
     ws.show(
         "points_to",
@@ -143,6 +142,7 @@ def matched(ws: Composer) -> None:
         lambda k, _: INDEX(names, MATCH(MAX(cosines[k, :]), cosines[k, :], 0)),
         "word",
         (N_LATENTS, 1),
+        head="points to",
     )
     ws.computed(
         "found",

@@ -55,9 +55,13 @@ def add(w: Workbook) -> None:
         widths={0: 40, **dict.fromkeys(range(1, 12), 12)},
     )
     ws.cursor += 1
-    near = ws.typed("near", NEAR, ["nearly orthogonal: cosine below ε ="], style="input setting")
-    place = ws.rect(near)
-    ws.sheet.rules[place.top, place.left] = SMALL
+    ws.typed(
+        "near",
+        NEAR,
+        ["nearly orthogonal: cosine below ε ="],
+        style="input setting",
+        rule=SMALL,
+    )
     sample(w, ws)
     large(ws)
     suggest(w, ws)

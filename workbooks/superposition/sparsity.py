@@ -70,11 +70,10 @@ def add(w: Workbook, toys: Shelf) -> Composer:
 
 def settings(ws: Composer) -> None:
     """Add the probability of a feature, and the importance of each: [1, features]."""
-    p = ws.typed("p", P, ["present with probability"], style="input setting", top=SETTINGS)
-    decay = ws.typed("decay", DECAY, ["importance factor"], style="input setting", tight=True)
-    for cell in (p, decay):
-        place = ws.rect(cell)
-        ws.sheet.rules[place.top, place.left] = SHARE
+    ws.typed("p", P, ["present with probability"], style="input setting", top=SETTINGS, rule=SHARE)
+    decay = ws.typed(
+        "decay", DECAY, ["importance factor"], style="input setting", tight=True, rule=SHARE
+    )
     ws.cursor = NUMBERS
     ws.heading("Weight of each feature's error: the previous weight times the importance factor")
     importance = ws.promised("importance", (1, N_FEATURES), ["importance"], NAMES)

@@ -48,11 +48,16 @@ NO_TOKEN = "unknown word"  # of an answer that is not in the vocabulary
 
 def add(book: ModelBook) -> None:
     """Add the switch of the calculator, the belt, three suggested edits, the calculator's table."""
-    page = layout.page(book, SHEET)
-    page.about(PURPOSE, *ABOUT, widths=dict.fromkeys(range(len(HEADS)), 16) | {PLACE: 11})
-    page.sheet.put(SWITCH_ROW, 0, "calculator", "row label")
-    page.lay(book.graph[f"{NAME}.connected"], (SWITCH_ROW, 1), "switch")
-    page.sheet.rules[SWITCH_ROW, 1] = {"validate": "list", "source": ["1", "0"]}
+    page = layout.page(
+        book, SHEET, PURPOSE, *ABOUT, widths=dict.fromkeys(range(len(HEADS)), 16) | {PLACE: 11}
+    )
+    page.lay(
+        book.graph[f"{NAME}.connected"],
+        (SWITCH_ROW, 1),
+        "switch",
+        rule={"validate": "list", "source": ["1", "0"]},
+        label="calculator",
+    )
     page.sheet.put(SWITCH_ROW, 2, "1: on, 0: off", "note")
     _belt(book, page)
     _table(book, page)
