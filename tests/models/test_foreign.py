@@ -413,9 +413,11 @@ def test_fields_left_out_have_the_defaults_of_the_reference(name, tmp_path, tran
     assert model.spec.n_ctx == theirs["max_position_embeddings"]
 
 
+CLASSIFIER = {"architectures": ["EuroBertForSequenceClassification"]}
 REFUSED = {  # a golden model, options, and what the message names
     "bloom": ({"slow_but_exact": True, "pretraining_tp": 2}, "slow_but_exact = True"),
     "falcon": ({"num_ln_in_parallel_attn": 3}, "num_ln_in_parallel_attn is 3"),
+    "eurobert": (CLASSIFIER, "classifiers of a eurobert model are not supported"),
     "gptj": ({"rotary_dim": 20}, "d_rotary is 20"),
     "phi": (
         {"hidden_act": "hardswish"},

@@ -1293,6 +1293,16 @@ def nomic_bert(rng: np.random.Generator) -> Network:
     return any_head(rng, "NomicBert", turned_sizes(rng) | d_head)
 
 
+def eurobert(rng: np.random.Generator) -> Network:
+    """With a head for masked words, or as a sentence encoder; attention may have biases."""
+    config = llama_sizes(rng) | {"pad_token_id": 0, "hidden_act": pick(rng, *ACTIVATIONS)}
+    config |= {f"{of}_bias": bool(rng.integers(2)) for of in ("attention", "mlp")}
+    config |= {"rms_norm_eps": pick(rng, 1e-5, 1e-3), "head_dim": pick(rng, 4, 6)}
+    turns = {"rope_type": pick(rng, "linear", "dynamic"), "rope_theta": 50.0, "factor": 2.0}
+    config["rope_parameters"] = pick(rng, config["rope_parameters"], turns)
+    return pick(rng, t.EuroBertForMaskedLM, t.EuroBertModel)(t.EuroBertConfig(**config))
+
+
 def gte(rng: np.random.Generator) -> Network:
     values = turned_sizes(rng)
     values["type_vocab_size"] = int(rng.integers(0, 3))
@@ -1723,7 +1733,7 @@ ROTARY = [path.parent.name for path in sorted(GOLDEN.glob("*/config.json"))
 # The reference itself fails, or the product refuses: their positions are by kind of layer
 NOT_PROPORTIONAL = ("gpt_neox", "modernbert", "phi", "phi3", "phimoe", "stablelm")
 NOT_PROPORTIONAL += ("gemma3", "gemma3n", "gemma4", "embeddinggemma", "ministral3", "olmo3")
-NOT_PROPORTIONAL += ("gte", "nomic_bert")
+NOT_PROPORTIONAL += ("eurobert", "gte", "nomic_bert")
 
 
 @pytest.mark.parametrize("name", [name for name in ROTARY if name not in NOT_PROPORTIONAL])

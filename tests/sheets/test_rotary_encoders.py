@@ -18,7 +18,7 @@ from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.checking.verify import read
 
 pytestmark = pytest.mark.slow
-NAMES = ("ernie", "nomic_bert", "gte")
+NAMES = ("ernie", "nomic_bert", "gte", "eurobert")
 OTHER = {("tokens", 1, 0): 9.0, ("tokens", 2, 0): 4.0, ("n_prompt", 0, 0): 3.0}
 
 

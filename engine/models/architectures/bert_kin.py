@@ -2,18 +2,19 @@
 beginning, a row each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from cellformer.engine.cells.access import EVERYTHING
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import distance, ops, parts, rope, sentence_modules
-from cellformer.engine.models.architectures import bert
+from cellformer.engine.models.architectures import bert, llama
 from cellformer.engine.models.architectures.kin import Kin
 from cellformer.engine.models.distance import Buckets
 from cellformer.engine.models.foreign import (
     Config,
+    Piece,
     Pieces,
     joined_heads,
     mapped,
@@ -21,7 +22,7 @@ from cellformer.engine.models.foreign import (
     outside,
 )
 from cellformer.engine.models.forward import Forward
-from cellformer.engine.models.spec import ModelSpec
+from cellformer.engine.models.spec import CLASSES, ModelSpec
 
 PROJECTION = ("W_project_E", "b_project_E")
 BUCKETS = Buckets(n=32, farthest=128, both_ways=True)  # of MPNet's reference, whatever is said
@@ -96,6 +97,25 @@ def gte_pieces(spec: ModelSpec) -> Pieces:
         joined = f"gte.encoder.layer.{layer}.mlp.up_gate_proj"
         for n, which in enumerate(("in", "gate")):
             yield from mapped(f"blocks.{layer}.mlp", which, joined, n, spec.d_mlp)
+
+
+def of_eurobert(c: Config) -> ModelSpec:
+    """EuroBERT's spec. Raises InputError for a classifier."""
+    given = sentence_modules.readout(c)
+    if given["gives"] in CLASSES:
+        raise InputError(
+            f"{c.path}: classifiers of a eurobert model are not supported; use EuroBertForMaskedLM "
+            "or a sentence encoder"
+        )
+    c.ignore("classifier_pooling")
+    biased = c.get("mlp_bias", bool, False)
+    return replace(llama.usual(c), causal=False, mlp_bias=biased, word_bias=biased, **given)
+
+
+def eurobert_pieces(spec: ModelSpec) -> Pieces:
+    """Llama's, with a bias of the words' scores."""
+    yield from llama.pieces(spec)
+    yield "b_U", Piece("lm_head.bias")
 
 
 def of_ernie(c: Config) -> ModelSpec:
@@ -260,6 +280,18 @@ KIN = (
             {"in": "mlp.fc11", "gate": "mlp.fc12", "out": "mlp.fc2"},
             {"ln_embed": "nomic_bert.emb_ln"},
         ),
+    ),
+    kin(
+        ("eurobert",),
+        "EuroBERT (Boizard et al. 2025, section 2): Llama, whose tokens attend to all others",
+        {"num_hidden_layers": 12, "max_position_embeddings": 8192, "vocab_size": 128256}
+        | {"hidden_act": "silu", "hidden_size": 768, "intermediate_size": 3072}
+        | {"num_attention_heads": 12},
+        of_eurobert,
+        EPS=llama.EPS,
+        forward=llama.forward,
+        UNREAD=("lm_head.*",),
+        pieces=eurobert_pieces,
     ),
     kin(
         ("gte",),
