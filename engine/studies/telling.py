@@ -6,11 +6,13 @@ turn, and the pass is computed again. Weights are unpacked once for all passes.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from cellformer.engine.cells.block import Block
+from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.evaluation import evaluate
 from cellformer.engine.cells.gradient import backward
 from cellformer.engine.learning import objective
@@ -114,5 +116,10 @@ def _facts(model: Model, ids: Sequence[int]) -> list[tuple[str, list[int], str]]
     """The facts that a model can read, without the prompt itself: text, ids, next word."""
     if tokenizing.refusal(model.vocabulary):
         return []
-    found = [(text, model.vocabulary.encode(text), word) for text, word in FACTS]
-    return [each for each in found if each[1] != list(ids) and len(each[1]) <= model.spec.n_ctx]
+    found = []
+    for text, word in FACTS:
+        with suppress(InputError):  # a list of words may lack one
+            given = model.vocabulary.encode(text)
+            if given != list(ids) and len(given) <= model.spec.n_ctx:
+                found.append((text, given, word))
+    return found

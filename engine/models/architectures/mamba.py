@@ -113,7 +113,7 @@ def convolved(m: Forward, x: Block, out: tuple[Forward, str]) -> Block:
 def read_config(c: Config) -> MambaSpec:
     c.assume(vocab_size=50280, hidden_size=768, state_size=16, num_hidden_layers=32)
     c.ignore(*OF_KERNELS, *OF_START, "residual_in_fp32", "time_step_rank", "layer_types")
-    d_model, kind = c.get("hidden_size", int), c.values["model_type"]
+    d_model, kind = c.get("hidden_size", int), c.values.get("model_type")
     rank = c.values.get("time_step_rank", "auto")
     sizes = {
         "expand": c.get("intermediate_size", int, c.get("expand", int, 2) * d_model),
