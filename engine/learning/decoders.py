@@ -23,7 +23,10 @@ SIZES = {  # what configs call them: the file of an architecture asks for the na
     "n_layers": ("num_hidden_layers", "num_layers", "n_layer", "n_layers"),
     "n_heads": ("num_attention_heads", "num_heads", "n_head", "n_heads", "num_key_value_heads"),
     "d_head": ("head_dim", "rotary_dim", "query_pre_attn_scalar"),
-    "d_mlp": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
+    "d_mlp": (
+        *("intermediate_size", "shared_intermediate_size"),
+        *("n_inner", "ffn_dim", "ffn_hidden_size"),
+    ),
     "d_expert": ("moe_intermediate_size", "shared_expert_intermediate_size"),
 }
 # How a state space begins (Gu & Dao 2023, section 3.6; Gu et al. 2022): the numbers of a state fade

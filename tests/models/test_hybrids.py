@@ -16,6 +16,7 @@ from conftest import (
 
 from cellformer.engine import InputError
 from cellformer.engine.cells.batch import CellName
+from cellformer.engine.learning import decoders
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.architectures.llama import ATTENDS, MLP, STATES, WRITES
 from cellformer.engine.models.generate import passage
@@ -75,6 +76,12 @@ def test_all_weights_are_counted_and_only_attention_has_a_cache(name: str) -> No
 def test_refused(name: str, change: dict, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         checkpoint.load(changed(name, tmp_path, change))
+
+
+@pytest.mark.parametrize("name", [*HYBRIDS, "lfm2_moe", "falcon_mamba"])
+def test_a_new_one_begins_in_small_sizes(name: str) -> None:
+    sizes = {"d_vocab": 9, "n_ctx": 6, "d_model": 8, "n_layers": 2, "n_heads": 2, "d_mlp": 6}
+    assert decoders.new(name, **sizes).spec.d_model == 8
 
 
 @pytest.mark.slow
