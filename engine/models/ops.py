@@ -186,7 +186,7 @@ def moved(x: X, found: X, expected: X, share: X) -> X:
 
 @op(x="i,j", mean="i,0", size="i,0", far="0,0")
 def above(x: X, mean: X, size: X, far: X) -> X:
-    """How far x is above a bound, so many deviations from the mean; 0 below it."""
+    """The distance of x above a bound, a number of deviations from the mean; 0 below the bound."""
     return MAX(0, x - (mean + size * far))
 
 

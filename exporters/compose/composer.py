@@ -31,7 +31,7 @@ Texts = Sequence[str | int | Expression]  # labels; one that is an expression fo
 
 
 class Around(TypedDict, total=False):
-    """What comes with a table of a sheet: a label left of its first cell, a head above it, a rule
+    """The parts around a table of a sheet: a label left of its first cell, a head above it, a rule
     for what may be typed in its cells, and the colours of them."""
 
     label: str

@@ -104,7 +104,7 @@ def alike(g: Forward, xs: Sequence[Block], like: Block) -> list[Block]:
 
 
 def routed(b: Forward, name: str, x: Block) -> Block:
-    """How a part of the stream mixes, from -1 to 1: [n_tokens, d_streams]. Both of a layer's have
+    """The mix of a part of the stream, from -1 to 1: [n_tokens, d_streams]. Both of a layer's have
     the same weights."""
     a, r = b.at("altup"), b.at(f"altup.{name}")
     gain, W = (a.blocks.get(a.prefix + one) for one in ("ln.w", "W_parts"))

@@ -125,7 +125,7 @@ def of_layers(g: Forward, x: Block) -> list[Block]:
 
 
 def of_own(b: Forward, x: Block, own: Block) -> Block:
-    """What a layer writes because of its own embedding of the tokens: [n_tokens, d_model]."""
+    """The output of a layer from its own embedding of the tokens: [n_tokens, d_model]."""
     o, axes = b.at("own"), ("d_model", "d_layer")
     gate = parts.linear(o, "own_gate", x, "own_gate", axes, bias=False)  # [n_tokens, d_layer]
     opened = o.block("own_act", getattr(ops, b.spec.activation), gate)  # [n_tokens, d_layer]
@@ -215,7 +215,7 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def layered(c: Config, every: int) -> tuple[LayeredSpec, list[bool]]:
-    """What the configs of Gemma 3n and 4 have in common, and the layers with windows: by
+    """The common fields of the configs of Gemma 3n and 4, and the layers with windows: by
     `layer_types`, or all except every n-th."""
     c = c.otherwise(**{ACT: c.look(ACT) or "gelu_pytorch_tanh"})
     spec = usual(c, 256, theta=1e6, by_kind=True, eps_default=1e-6, act=ACT)
