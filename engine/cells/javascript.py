@@ -9,10 +9,14 @@ A kernel computes a rectangle of its block in place:
 formula takes from a line of cells becomes a loop, which stands as far outside as it can: before
 all rows, before a row, or in each cell. A function's column `javascript` says how it is written;
 one without it is computed cell by cell, as in tables. Blocks with the same kernel share it.
+
+The page of a large model holds some weights packed, as they stand in their file. Such an operand
+has no `v`: `x[k].at(i, j)` decodes a cell, and `times` gives all products of rows with a packed
+matrix at once (exporters/web/products.js).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from math import isfinite, isnan
 
@@ -50,6 +54,7 @@ class Line:
     k: int
     at: tuple[str, str]
     axis: int
+    packed: bool = False
 
     @property
     def code(self) -> str:
@@ -63,6 +68,11 @@ class Line:
         return "0", f"x{self.k}.{'cols' if self.axis else 'rows'}"
 
     @property
+    def is_row(self) -> bool:
+        """Whether it is the row of the cell itself."""
+        return self.at == ("i", ":")
+
+    @property
     def count(self) -> Term:
         """The number of its cells."""
         first, last = self.span
@@ -70,7 +80,7 @@ class Line:
 
     def entry(self, place: str) -> str:
         """The cell at a place."""
-        return _cell(self.k, self.at, place)
+        return _cell(self.k, self.at, place, self.packed)
 
     @property
     def follows(self) -> frozenset[str]:
@@ -83,8 +93,10 @@ def _follows(at: tuple[str, str]) -> frozenset[str]:
     return frozenset(named & CELL)
 
 
-def _cell(k: int, at: tuple[str, str], place: str = "") -> str:
+def _cell(k: int, at: tuple[str, str], place: str = "", packed: bool = False) -> str:
     row, col = (_index(code, place) for code in at)
+    if packed:
+        return f"x{k}.at({row},{col})"
     if shift(at[0]):  # 0 where there is no such row
         return f"({row}>=0&&{row}<x{k}.rows?v{k}[({row})*s{k}+{col}]:0)"
     return f"v{k}[{row}*s{k}+{col}]" if row != "0" else f"v{k}[{col}]"
@@ -105,6 +117,7 @@ class Writer:
     loops."""
 
     block: Block
+    packed: Set[str] = frozenset()  # the names of weights that the page holds packed
     once: list[str] = field(default_factory=list)  # before all rows
     by_row: list[str] = field(default_factory=list)
     by_cell: list[str] = field(default_factory=list)
@@ -167,10 +180,15 @@ class Writer:
 
     def products(self, *xs: Line) -> Term:
         """The sum of the products along lines. A matrix that is read down its columns is gone
-        through row by row, as it lies in memory."""
+        through row by row, as it lies in memory; one that is packed, as a whole."""
         lines = sorted(xs, key=lambda x: x.code not in SEEN)  # which end with the row
+        x, w = sorted(xs, key=lambda x: x.packed) if len(xs) == 2 else (xs[0], xs[0])
+        if x.is_row and not x.packed and w.packed and w.at in ((":", "j"), ("j", ":")):
+            name = self.name()
+            self.once.append(f"const {name}=times(x{x.k},x{w.k},{w.axis},top,bottom,left,right);")
+            return Term(f"{name}[(i-top)*(right-left)+j-left]", CELL)
         for x, w in (lines, lines[::-1]) if len(lines) == 2 else ():
-            if w.axis == 0 and w.at[1] == "j" and "j" not in x.follows:
+            if w.axis == 0 and w.at[1] == "j" and "j" not in x.follows and not w.packed:
                 name, (first, last) = self.name(), lines[0].span
                 self.once.append(f"const {name}=new Float64Array(right);")
                 self.by_row.append(
@@ -220,10 +238,11 @@ def _range(line: Line) -> str:
     return f"lineOf(x{line.k},{line.axis},{first},{last},{across})"
 
 
-def kernel(block: Block) -> str:
-    """The kernel of a block, and of all blocks with the same text: a function without a name."""
+def kernel(block: Block, packed: Set[str] = frozenset()) -> str:
+    """The kernel of a block, and of all blocks with the same text: a function without a name.
+    `packed` names the weights that the page holds packed."""
     assert block.op is not None
-    writer, operands = Writer(block), [(b, at) for _, at, b in block.sources]
+    writer, operands = Writer(block, packed), [(b, at) for _, at, b in block.sources]
     found: list[Term | Line] = []
     uses = Counter(k for _, of in block.steps for k in of)
     for k, (part, of) in enumerate(block.steps):
@@ -247,7 +266,10 @@ def _named(term: Term, writer: Writer) -> Term:
 
 
 def _function(block: Block, writer: Writer, value: Term) -> str:
-    views = "".join(f",x{k}=x[{k}],v{k}=x{k}.v,s{k}=x{k}.s" for k in range(len(block.sources)))
+    views = "".join(
+        f",x{k}=x[{k}]" + ("" if b.name in writer.packed else f",v{k}=x{k}.v,s{k}=x{k}.s")
+        for k, (_, _, b) in enumerate(block.sources)
+    )
     spans = [
         f"const p{k}=mask.{SEEN[code]}(i,x{k}.{'cols' if axis else 'rows'});"
         for k, (_, at, _) in enumerate(block.sources)
@@ -286,9 +308,10 @@ def _printed(
     match part:
         case Read():
             k = operands.index(part.key)
+            packed = operands[k][0].name in writer.packed
             if part.axis is not None:
-                return Line(k, part.at, part.axis)
-            return Term(_cell(k, part.at), _follows(part.at))
+                return Line(k, part.at, part.axis, packed)
+            return Term(_cell(k, part.at, packed=packed), _follows(part.at))
         case Constant():
             return Term(number(part.number))
         case Held():

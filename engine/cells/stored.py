@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from threading import Lock
@@ -123,6 +124,16 @@ class TensorFile:
         if again and not large:
             self._kept[name, rows] = found
         return found
+
+    def packed(self, name: str) -> "tuple[str, TensorFile] | None":
+        """The type of a tensor whose numbers stand in blocks with a scale, and the same file with
+        the rows' own bytes in place of the numbers; None for plain numbers."""
+        place = self.places[name]
+        kind = place.unpack.keywords.get("qtype") if isinstance(place.unpack, partial) else None
+        if kind is None:
+            return None
+        raw = replace(place, unpack=None, dtype=np.dtype(np.uint8))
+        return kind.name, TensorFile(self.path, {name: raw})
 
     def _in_order(self, name: str, rows: Span) -> np.ndarray:
         """Rows in Hugging Face's order."""

@@ -11,8 +11,10 @@ async function main() {
   const parts = [];
   for await (const part of process.stdin) parts.push(part);
   const { script, data, weights } = JSON.parse(Buffer.concat(parts).toString());
-  const page = vm.runInNewContext(`(() => {${script}\nreturn { opened, verdictOf, unpacked, KERNELS };})()`, GIVEN);
-  const { graph, run } = await page.opened(data, weights, page.KERNELS, () => page.unpacked(weights));
+  const page = vm.runInNewContext(`(() => {${script}\nconst openLarge = typeof openedLarge === "function" ? openedLarge : null;
+return { opened, openLarge, verdictOf, unpacked, KERNELS };})()`, GIVEN);
+  const read = async (beside, into) => into.set(new Uint8Array(await page.unpacked(weights)));
+  const { graph, run } = page.openLarge ? await page.openLarge(data, page.KERNELS, read) : await page.opened(data, weights, page.KERNELS);
   for (const block of graph.blocks) {
     if (block.isInput) continue;
     const values = run.values[block.index];

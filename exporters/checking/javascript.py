@@ -13,6 +13,7 @@ import subprocess
 import zlib
 from base64 import b64decode, b64encode
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,9 +30,10 @@ ANEW = "build the page again with this version"
 KERNELS = "const KERNELS = ["
 # what a kernel is made of: no other name, no text but a function's name, no escapes
 WORDS = (
-    "bottom cols const fill for i j keys left let lineOf mask new numberOf o out partner queries "
-    "right rows s so top v x seen a p r Math abs atan atan2 ceil cos exp expm1 fround floor log "
-    "log10 log1p log2 max min pow round sign sin sqrt tan tanh trunc Float64Array Infinity NaN erf"
+    "at bottom cols const fill for i j keys left let lineOf mask new numberOf o out partner "
+    "queries right rows s so top v x seen a p r times Math abs atan atan2 ceil cos exp expm1 "
+    "fround floor log log10 log1p log2 max min pow round sign sin sqrt tan tanh trunc "
+    "Float64Array Infinity NaN erf"
 )
 TOKEN = re.compile(
     r"(?P<name>[A-Za-z_$][\w$]*)|(?P<text>'[A-Z0-9. ]*')|\d[\d.]*(?:e[+-]?\d+)?|\.\d+"
@@ -127,8 +129,8 @@ def _found(path: Path, raw: bytes) -> str | None:
 
 def _check(path: Path, script: str) -> None:
     """Raise InputError unless a script is this version's own, with kernels."""
-    for is_model in (True, False):
-        begin, end = page.joined((), is_model).split(KERNELS)
+    for is_model, is_large in product((True, False), repeat=2):
+        begin, end = page.joined((), is_model, is_large).split(KERNELS)
         start, stop = len(begin) + len(KERNELS), len(script) - len(end)
         if script.startswith(begin + KERNELS) and script.endswith(end) and start <= stop:
             break

@@ -2,7 +2,6 @@
 
 import { Run } from "./evaluator.js";
 import { Graph } from "./graph.js";
-import { inSlices } from "./slices.js";
 
 /** What a packed text holds: base64 of deflated bytes.
  * @param {string} text @returns {Promise<ArrayBuffer>} */
@@ -12,18 +11,11 @@ export async function unpacked(text) {
   return new Response(stream).arrayBuffer();
 }
 
-/** The graph and its values, from the page's two texts; `ask` gives weights that are in a file. A
- * large book, which has such a file, is computed in slices, and `told` what share is done.
- * @param {string} data @param {string} weights @param {import("./evaluator.js").Kernel[]} kernels
- * @param {(beside: any) => Promise<ArrayBuffer>} ask @param {(share: number) => void} [told] */
-export async function opened(data, weights, kernels, ask, told) {
-  const found = JSON.parse(new TextDecoder().decode(await unpacked(data)));
-  const numbers = found.beside ? await ask(found.beside) : await unpacked(weights);
-  const graph = new Graph(found, numbers);
-  if (!found.beside || !told) return { graph, run: new Run(graph, kernels) };
-  const run = new Run(graph, kernels, null);
-  await inSlices(run.computing(), told);
-  return { graph, run };
+/** The graph and its values, from the page's two texts; large.js opens a page with a file of weights.
+ * @param {string} data @param {string} weights @param {import("./evaluator.js").Kernel[]} kernels */
+export async function opened(data, weights, kernels) {
+  const graph = new Graph(JSON.parse(new TextDecoder().decode(await unpacked(data))), await unpacked(weights));
+  return { graph, run: new Run(graph, kernels) };
 }
 
 /** How many blocks differ from the sums that the engine computed, and the first of them.

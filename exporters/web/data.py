@@ -1,7 +1,7 @@
 """A book as data for its page: blocks, formulas, sheets, and the page's texts about them.
 
 blocks    in the order of computation: name, shape, axes, kind, meaning, place on a sheet; and
-          either typed values (`v`: a list, `d`: where in the weights), or an op (`op`, of the
+          either typed values (`v`: a list, `d`: see `packing`), or an op (`op`, of the
           kernels; `x`, its operands with their subscripts), or formulas of its cells (`t`)
 cells     of sheets, which other formulas read: see `formulas`
 shapes    of formulas: see `formulas`
@@ -34,12 +34,12 @@ from cellformer.exporters.model.fingerprint import fingerprint
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import meaning
 from cellformer.exporters.pages import machine
-from cellformer.exporters.web import flow, wording
+from cellformer.exporters.web import flow, packing, wording
 from cellformer.exporters.web.formulas import Collection, Groups
+from cellformer.exporters.web.packing import Weights
 
 FORMAT = 1  # of the data: a page reads its own
 MOST_LISTED = 3  # numbers that stand in the data; more are among the weights
-ALIGNED = 8  # bytes
 DIGITS = 10  # of a sum: one more than is compared
 # Sheets of a workbook of which the page has the contents in an element of its own.
 ELEMENTS = {PLAY: "sentence", "Sampling": "ranking", machine.SHEET: "machine"}
@@ -53,28 +53,14 @@ class Page(NamedTuple):
     kernels: list[str]
 
 
-class Weights(bytearray):
-    """The numbers of large blocks one after another, in the fewest bytes that hold them exactly."""
-
-    def add(self, values: np.ndarray) -> tuple[str, int]:
-        """The type of a block's numbers, and where they begin."""
-        with np.errstate(over="ignore"):
-            narrow = values.astype("<f4")
-        exact = bool((narrow.astype(np.float64) == values).all())
-        start = len(self)
-        self.extend((narrow if exact else values.astype("<f8")).tobytes())
-        self.extend(bytes(-len(self) % ALIGNED))
-        return "f4" if exact else "f8", start
-
-
-def of_book(book: Book) -> Page:
-    """The data of a book."""
+def of_book(book: Book, packs: bool = False) -> Page:
+    """The data of a book; `packs`: its matrices of weights stand as in the model's own file."""
     with language.speaking(book.language):
-        return _of_book(book)
+        return _of_book(book, packing.matrices(book.graph) if packs else {})
 
 
-def _of_book(book: Book) -> Page:
-    """The data of a book."""
+def _of_book(book: Book, packed: Mapping[str, bool]) -> Page:
+    """The data of a book; `packed` has the weights to pack, see `packing.matrices`."""
     formulas, weights, kernels, words = Collection(book), Weights(), Numbered(), Numbered()
 
     def formula(expression: Expression, beside: str = "") -> list[Any]:
@@ -84,13 +70,15 @@ def _of_book(book: Book) -> Page:
     blocks: list[dict[str, Any]] = []
     for block in book.graph:
         found = _described(book, block, places)
-        if block.name in book.graph.inputs:
+        if block.name in packed:
+            found["d"] = weights.pack(book.graph.inputs[block.name], packed[block.name])
+        elif block.name in book.graph.inputs:
             found |= _typed(book.graph.inputs[block.name], weights)
         if block.expression is not None:
             found["t"] = _table(block, formulas)
         elif block.op:
             found |= _op(block, len(blocks), formulas.index)
-            found["op"] = kernels.of(kernel(block))
+            found["op"] = kernels.of(kernel(block, packed.keys()))
             found["w"] = words.of(_texts(block))
         blocks.append(found)
     data: dict[str, Any] = {

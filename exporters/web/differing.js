@@ -1,7 +1,6 @@
 // The edits in a workbook: which cells of blocks differ from those as built. What counts as one
 // follows exporters/edits/differences.py and exporters/model/counting.py.
 
-import { Run } from "./evaluator.js";
 import { faultOfId, typedValue } from "./typed.js";
 import { CellError } from "./values.js";
 import { cellAddress, cellName } from "./words.js";
@@ -10,6 +9,7 @@ import { storableText } from "./xlsx.js";
 /** @typedef {import("./graph.js").Block} Block */
 /** @typedef {import("./graph.js").Graph} Graph */
 /** @typedef {import("./evaluator.js").Edit} Edit */
+/** @typedef {import("./evaluator.js").Run} Run */
 /** @typedef {import("./values.js").Value} Value */
 /** @typedef {import("./held.js").HeldCells} HeldCells */
 
@@ -35,7 +35,7 @@ const SORTED_AT_LEAST = 4;
  * @returns {Edit[]}
  */
 export function editsHeld(graph, run, held) {
-  const built = new Run(graph, run.kernels, run);
+  const built = run.another();
   for (const { block, i, j } of built.edits()) built.unset(block, i, j);
   built.recompute();
   const edits = [...held.values()].flatMap((cells) => editsOfBlock(graph, built, cells));
@@ -268,9 +268,8 @@ function putAll(run, cells) {
  */
 function fromFormulas(run, block) {
   if (block.isTable) return (cell) => run.cellValue(block, cell);
-  const view = (/** @type {Block} */ of, /** @type {any} */ v) => ({ v, s: of.cols, rows: of.rows, cols: of.cols });
-  const out = view(block, new Float64Array(block.rows * block.cols).fill(block.blank));
-  const read = block.operands.map(({ k }) => view(run.graph.blocks[k], run.numbers(run.graph.blocks[k])));
+  const out = { ...run.view(block), v: new Float64Array(block.rows * block.cols).fill(block.blank) };
+  const read = block.operands.map(({ k }) => run.view(run.graph.blocks[k]));
   run.kernels[/** @type {number} */ (block.data.op)](out, read, 0, block.rows, 0, block.cols, block.mask);
   return (cell) => out.v[cell];
 }

@@ -27,6 +27,8 @@ const UNDER_WAY = Symbol("under way");
 const DEEPEST = 60;
 // kept apart in one block before they become their bounding box
 const MOST_RECTS = 4;
+// kept of one block
+const MOST_RANGES = 8;
 
 /** A cell that must be computed before its readers go on. */
 class Deeper {
@@ -45,7 +47,7 @@ export class Run {
     this.graph = graph;
     this.kernels = kernels;
     /** By block: typed arrays of numbers, or lists with texts. @type {any[]} */
-    this.values = graph.blocks.map((block) => beginning(block, from ?? undefined));
+    this.values = graph.blocks.map((block) => this.beginning(block, from ?? undefined));
     /** @type {boolean[]} */ this.owned = graph.blocks.map((block) => block.isOp || block.isTable);
     if (from) from.owned = [...this.owned];
     /** @type {(Float64Array | null)[]} numbers of lists that ops read */
@@ -58,11 +60,29 @@ export class Run {
     this.depth = 0;
     /** @type {SheetValues | null} */ this.ofSheets = null;
     this.look = this.look.bind(this);
-    /** @type {{grid: number, rect: Rect, version: number, range: Range}[]} the last range of each grid */
-    this.ranges = [];
+    /** By block, and its first and last row and column. @type {Map<string, {version: number, range: Range}>[]} */
+    this.ranges = graph.blocks.map(() => new Map());
     this.writes = graph.blocks.map(() => 0);
+    /** The rows of tokens that are asked for; the run of a large page computes these first. */
+    this.wanted = () => Infinity;
     if (from === undefined) this.computeAll();
-    for (const { block, i, j, value } of from?.edits() ?? []) this.set(block, i, j, value);
+  }
+
+  /** What a block holds at first: what another run does, what is typed, or nothing.
+   * @param {Block} block @param {Run} [from] @returns {any} */
+  beginning(block, from) {
+    const computed = block.isOp || block.isTable;
+    if (from) return computed ? from.values[block.index].slice() : from.values[block.index];
+    const n = block.rows * block.cols;
+    if (block.isOp) return new Float64Array(n).fill(block.blank);
+    return block.isInput ? (computed ? Array.from(block.typed()) : block.typed()) : new Array(n).fill(null);
+  }
+
+  /** Another run of the same values and edits. @returns {Run} */
+  another() {
+    const run = new Run(this.graph, this.kernels, this);
+    for (const { block, i, j, value } of this.edits()) run.set(block, i, j, value);
+    return run;
   }
 
   // --- reading ------------------------------------------------------------------------------
@@ -83,6 +103,16 @@ export class Run {
       this.mirrors[block.index] = mirror;
     }
     return mirror;
+  }
+
+  /** A row of them. @param {Block} block @param {number} i @returns {Numbers} */
+  line(block, i) {
+    return this.numbers(block).subarray(i * block.cols, (i + 1) * block.cols);
+  }
+
+  /** Why it computes slowly; "" if it does not. */
+  get slower() {
+    return "";
   }
 
   /** What is set, in the order of blocks. @returns {Edit[]} */
@@ -140,7 +170,7 @@ export class Run {
     if (!cells?.delete(cell)) return;
     if (!cells.size) this.overlay.delete(block.index);
     if (block.isOp) this.evaluate(block, [i, i + 1, j, j + 1]);
-    else this.write(block, cell, block.isTable ? this.cellValue(block, cell) : block.typed()[cell]);
+    else this.write(block, cell, block.isTable ? this.cellValue(block, cell) : block.typedAt(cell));
     this.mark(block, [i, i + 1, j, j + 1]);
   }
 
@@ -158,6 +188,9 @@ export class Run {
     this.overlay = new Map([...other.overlay].map(([k, cells]) => [k, new Map(cells)]));
     this.version++;
   }
+
+  /** Goes on with values of its own, if it shares another run's. */
+  apart() {}
 
   /** @param {Block} block @param {Rect} rect */
   mark(block, rect) {
@@ -205,9 +238,12 @@ export class Run {
       this.layOver(block);
     }
     for (const block of this.graph.blocks) {
-      if (block.isOp) this.evaluate(block, block.whole);
-      else if (block.isTable && !block.isInput) for (const cell of this.values[block.index].keys()) this.settle(block, cell);
-      else continue;
+      for (const rect of block.isOp ? this.first(block) : []) {
+        this.evaluate(block, rect);
+        yield block.index / this.graph.blocks.length;
+      }
+      if (block.isTable && !block.isInput) for (const cell of this.values[block.index].keys()) this.settle(block, cell);
+      else if (!block.isOp) continue;
       this.writes[block.index]++;
       n += block.rows * block.cols;
       yield block.index / this.graph.blocks.length;
@@ -231,17 +267,17 @@ export class Run {
     this.pending = new Map();
     this.touched = new Map(changed);
     const n = yield* this.settling(this.graph.early, changed);
-    const all = n + (yield* this.settling(this.graph.late, new Map(this.touched)));
+    const all = n + (yield* this.settling(this.graph.late, new Map(this.touched), this.ready()));
     this.version++;
     return all;
   }
 
   /** Recompute what changes reach of some blocks, until nothing changes. Rows of tokens that the model
    * has yet to choose wait: each pass computes one more of them, so that none is computed in vain.
-   * @param {Block[]} blocks @param {Map<number, Rect[]>} changed @returns {import("./slices.js").Steps<number>} */
-  *settling(blocks, changed) {
+   * @param {Block[]} blocks @param {Map<number, Rect[]>} changed @param {Map<number, Rect[]>} [later]
+   * @returns {import("./slices.js").Steps<number>} */
+  *settling(blocks, changed, later = new Map()) {
     let n = 0;
-    /** @type {Map<number, Rect[]>} */ const later = new Map();
     for (let known = this.known(); changed.size || later.size; known++) {
       /** @type {Map<number, Rect[]>} */ const again = new Map();
       const passed = new Set();
@@ -252,6 +288,7 @@ export class Run {
             n += (rect[1] - rect[0]) * (rect[3] - rect[2]);
             const part = this.refresh(block, rect);
             if (part) found.push(part);
+            yield block.index / this.graph.blocks.length;
           }
         } else if (block.isTable) {
           const cells = this.reading(block, changed);
@@ -276,6 +313,16 @@ export class Run {
   recalculate() {
     for (const { block, cells } of this.graph.volatile) for (const rect of this.refreshCells(block, cells)) this.mark(block, rect);
     return this.recompute();
+  }
+
+  /** The rectangles of an op's block to compute at first. @param {Block} block @returns {Rect[]} */
+  first(block) {
+    return [block.whole];
+  }
+
+  /** The rectangles of ops' blocks that waited until now. @returns {Map<number, Rect[]>} */
+  ready() {
+    return new Map();
   }
 
   /** The rows of tokens that do not depend on what the model chooses; Infinity: it chooses none.
@@ -311,6 +358,11 @@ export class Run {
         if (rect && !rects.some((other) => covers(other, rect))) rects = [...rects.filter((other) => !covers(rect, other)), rect];
       }
     }
+    return this.fewer(rects);
+  }
+
+  /** Rectangles, or what surrounds too many. @param {Rect[]} rects */
+  fewer(rects) {
     return rects.length > MOST_RECTS ? [around(rects)] : rects;
   }
 
@@ -326,13 +378,15 @@ export class Run {
       return;
     }
     const out = { v: this.values[block.index], s: block.cols, rows: block.rows, cols: block.cols };
-    const x = block.operands.map(({ k }) => {
-      const read = this.graph.blocks[k];
-      return { v: this.numbers(read), s: read.cols, rows: read.rows, cols: read.cols };
-    });
+    const x = block.operands.map(({ k }) => this.view(this.graph.blocks[k]));
     this.kernels[/** @type {number} */ (block.data.op)](out, x, top, bottom, left, right, block.mask);
     this.writes[block.index]++;
     this.layOver(block);
+  }
+
+  /** A block as kernels read it. @param {Block} block @returns {View} */
+  view(block) {
+    return { v: this.numbers(block), s: block.cols, rows: block.rows, cols: block.cols };
   }
 
   /** @param {Block} block */
@@ -473,9 +527,11 @@ export class Run {
   /** Cells of a block as a range; the same one as long as nothing was written.
    * @param {Block} block @param {Rect} rect @returns {Range} */
   range(block, rect) {
-    const known = this.ranges[block.index];
+    const ranges = this.ranges[block.index];
     const version = this.writes[block.index];
-    if (known && known.version === version && known.rect.every((x, n) => x === rect[n])) return known.range;
+    const name = rect.join();
+    const known = ranges.get(name);
+    if (known && known.version === version) return known.range;
     const [top, bottom, left, right] = rect;
     const values = this.values[block.index];
     const typed = !Array.isArray(values);
@@ -488,7 +544,8 @@ export class Run {
       for (let i = top, n = 0; i < bottom; i++) for (let j = left; j < right; j++) cells[n++] = values[i * block.cols + j];
     }
     const range = new Range(bottom - top, right - left, cells);
-    this.ranges[block.index] = { grid: block.index, rect, version, range };
+    if (ranges.size === MOST_RANGES) ranges.clear();
+    ranges.set(name, { version, range });
     return range;
   }
 }
@@ -532,16 +589,6 @@ class Queue {
     }
     this.heap[k] = cell;
   }
-}
-
-/** What a block holds at first: what another run does, what is typed, or nothing.
- * @param {Block} block @param {Run} [from] */
-function beginning(block, from) {
-  const computed = block.isOp || block.isTable;
-  if (from) return computed ? from.values[block.index].slice() : from.values[block.index];
-  const n = block.rows * block.cols;
-  if (block.isOp) return new Float64Array(n).fill(block.blank);
-  return block.isInput ? (computed ? Array.from(block.typed()) : block.typed()) : new Array(n).fill(null);
 }
 
 /** @param {any} value */

@@ -9,7 +9,7 @@ import { compiled } from "./formulas.js";
 /** What a block's data are: see data.py.
  * @typedef {{n: string, s: [number, number], a: [string, string], k: Kind, w?: number,
  *   op?: number, x?: [number, string, string][], m?: [number, number, number, number?], p?: number,
- *   b?: string | number, d?: [string, number], v?: Value[], t?: GroupData[],
+ *   b?: string | number, d?: [string, number, number?], v?: Value[], t?: GroupData[],
  *   at?: [number, number, number, number], means?: string, g?: string}} BlockData */
 /** @typedef {"ids" | "weight" | "setting" | "computed" | "gradient" | "table"} Kind */
 /** A formula's shape, the differences of its cells' indices, and its columns.
@@ -102,6 +102,8 @@ export class Block {
     this.mask = new Mask(!!data.m?.[0], data.m?.[1] ?? 0, data.m?.[2] ?? 0, !!data.m?.[3]);
     this.partial = !!data.p;
     this.blank = Number(data.b ?? 0);
+    /** Its weights, if a large page holds them as in their file. @type {import("./products.js").Packed | null} */
+    this.packed = null;
     /** Its operands, and itself if it is a recurrence. */
     this.operands = (data.x ?? []).map(([back, row, col]) => ({ k: index - back, at: /** @type {[string, string]} */ ([row, col]) }));
     const own = this.operands.find(({ k }) => k === index);
@@ -125,9 +127,14 @@ export class Block {
   typed() {
     const { v, d } = this.data;
     if (v) return v.every((x) => typeof x === "number") ? Float64Array.from(/** @type {number[]} */ (v)) : v;
-    const [type, offset] = /** @type {[string, number]} */ (d);
+    const [type, offset] = /** @type {[string, number, number?]} */ (d);
     const n = this.rows * this.cols;
     return type === "f4" ? new Float32Array(this.weights, offset, n) : new Float64Array(this.weights, offset, n);
+  }
+
+  /** What was typed into a cell. @param {number} cell */
+  typedAt(cell) {
+    return this.packed ? this.packed.at(Math.floor(cell / this.cols), cell % this.cols) : this.typed()[cell];
   }
 
   /** @returns {[number, number]} */

@@ -40,7 +40,7 @@ export class Ledger {
     if (session.share !== null) return this.computes(session.share);
     const problem = session.problem || (this.isModel ? session.unanswered() : "");
     ledger.className = problem ? "problem" : changes.length ? "differs" : "";
-    ledger.textContent = problem ? `${readable(problem).replace(/\.$/, "")}.` : [session.note, this.edits(changes), this.said(changes.length > 0), this.leftOut(), session.whyFull, this.work()].filter(Boolean).join(" · ");
+    ledger.textContent = problem ? `${readable(problem).replace(/\.$/, "")}.` : [session.note, this.edits(changes), this.said(changes.length > 0), this.leftOut(), session.whyFull, session.live.slower, this.work()].filter(Boolean).join(" · ");
     byId("hint").textContent = this.hint();
   }
 

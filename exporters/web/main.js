@@ -6,7 +6,6 @@ import { opened } from "./data.js";
 import { byId, element } from "./dom.js";
 import { showBlock, showCell } from "./inspect.js";
 import { Ledger } from "./ledger.js";
-import { nearbyWeights } from "./nearby.js";
 import { recalculations } from "./recalculating.js";
 import { Session } from "./session.js";
 import { showSheets } from "./sheets.js";
@@ -16,7 +15,7 @@ import { showSheets } from "./sheets.js";
 const NARROW = "(max-width: 820px)";
 
 /** Puts the screen of a book together.
- * @param {Session} session @param {typeof import("./model.js").showModel} [showModel] on a model's page */
+ * @param {Session} session @param {typeof import("./model.js").showModel | null} [showModel] on a model's page */
 function screenOf(session, showModel) {
   const { data } = session;
   const [name, what] = splitTitle(data.title);
@@ -103,11 +102,13 @@ function panels(session) {
 }
 
 /** Opens the page's book.
- * @param {Kernel[]} kernels @param {typeof import("./model.js").showModel} [showModel] on a model's page */
-export async function start(kernels, showModel) {
+ * @param {Kernel[]} kernels @param {typeof import("./model.js").showModel | null} [showModel] on a model's page
+ * @param {typeof import("./large.js").openedLarge} [openLarge] on a page with a file of weights
+ * @param {typeof import("./nearby.js").nearbyWeights} [ask] for that file */
+export async function start(kernels, showModel, openLarge, ask) {
   const text = (/** @type {string} */ id) => byId(id).textContent ?? "";
   const told = (/** @type {number} */ share) => (byId("ledger").textContent = `Opening: ${Math.round(100 * share)} % of the cells are computed …`);
-  const { run } = await opened(text("data"), text("weights"), kernels, nearbyWeights, told);
+  const { run } = openLarge && ask ? await openLarge(text("data"), kernels, ask, told) : await opened(text("data"), text("weights"), kernels);
   const session = new Session(run);
   session.openLink();
   screenOf(session, showModel);

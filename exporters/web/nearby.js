@@ -6,23 +6,22 @@ import { askedWeights, readWeights } from "./weightsfile.js";
 
 /** @typedef {import("./weightsfile.js").Beside} Beside */
 
-/** The numbers of the file beside the page. @param {Beside} beside @returns {Promise<ArrayBuffer>} */
-export async function nearbyWeights(beside) {
-  if (!/^https?:$/.test(location.protocol)) return askedWeights(beside);
+/** Reads the file beside the page. @param {Beside} beside @param {Uint8Array} into @returns {Promise<void>} */
+export async function nearbyWeights(beside, into) {
+  if (!/^https?:$/.test(location.protocol)) return askedWeights(beside, into);
   const told = (/** @type {string} */ text) => (byId("ledger").textContent = text);
   try {
     told(`Loading ${beside.name} …`);
     const answer = await fetch(encodeURIComponent(beside.name));
     if (!answer.ok) throw new Error(`${beside.name} is not beside this page (status ${answer.status})`);
     const file = Object.assign(await answer.blob(), { name: beside.name });
-    return await readWeights(file, beside, (share) => told(`Reading ${beside.name}: ${Math.round(100 * share)} %`));
+    await readWeights(file, beside, into, (share) => told(`Reading ${beside.name}: ${Math.round(100 * share)} %`));
   } catch (error) {
     const problem = document.createElement("p");
     problem.className = "problem";
     problem.textContent = `${error instanceof Error ? error.message : error}.`;
     byId("main").prepend(problem);
-    const found = await askedWeights(beside);
+    await askedWeights(beside, into);
     problem.remove();
-    return found;
   }
 }

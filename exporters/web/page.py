@@ -27,17 +27,20 @@ import rjsmin
 from cellformer.engine.cells.files import replacing
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.file import xlsx
-from cellformer.exporters.web import data
+from cellformer.exporters.web import data, packing
 
 HERE = Path(__file__).parent
 MAIN = "main"  # the module whose `start` begins
 MODEL = "model"  # the module of what only a model's page shows, by `showModel`
+LARGE = ("large", "nearby")  # what only a page with a file of weights needs
 CALLED = "kernels"  # the module that kernels call
 BEGIN = 'if (typeof document !== "undefined") start(KERNELS{});'  # in Node.js nothing is shown
+COMPILES = "'wasm-unsafe-eval'"  # what a policy allows for WebAssembly
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ", re.MULTILINE)
 MARK = re.compile(r"\{(title|policy|style|data|weights|workbook|script|loader)\}")
 MOST_INSIDE = 20 << 20  # bytes of weights: a browser opens a larger page slowly
+BYTES = 4  # of a number: most are float32
 SMALL, FEW_FORMULAS = 150_000, 3000  # bytes of a page, formulas of a book
 HEAD = "cellformer weights {} {:08x}\n"  # how a file of weights begins: the page's sums, its own
 DEFLATED = 9  # as small as it gets
@@ -53,8 +56,11 @@ def write(
     which the page stays within `SMALL`, it always holds. Raises InputError if nothing can be
     written.
     """
-    found = data.of_book(book)
-    if len(found.weights) <= most_inside:
+    packs = BYTES * packing.n_numbers(book.graph) > most_inside
+    found = data.of_book(book, packs)
+    if not packs and len(found.weights) > most_inside:
+        packs, found = True, data.of_book(book, packs=True)
+    if not packs:
         with replacing(path) as temporary:
             page = _filled(book.title, found, _workbook(book) if with_workbook else "")
             if not with_workbook and book.n_formulas < FEW_FORMULAS:
@@ -91,11 +97,13 @@ def text(book: Book) -> str:
 
 
 def _filled(title: str, found: data.Page, workbook: str = "") -> str:
-    script, loader = joined(found.kernels, found.data["isModel"]), _module("loader")
+    is_large = "beside" in found.data
+    script = joined(found.kernels, found.data["isModel"], is_large)
+    loader = _module("loader")
     style = "\n".join(rcssmin.cssmin(path.read_text()) for path in sorted(HERE.glob("*.css")))
     filled = {
         "title": html.escape(title),
-        "policy": _policy((loader, script), style, "beside" in found.data),
+        "policy": _policy((loader, script), style, is_large),
         "loader": loader,
         "style": _packed(style.encode()),
         "data": _packed(_json(found.data)),
@@ -107,10 +115,10 @@ def _filled(title: str, found: data.Page, workbook: str = "") -> str:
     return MARK.sub(lambda mark: filled[mark[1]], template)
 
 
-def joined(kernels: Sequence[str], is_model: bool) -> str:
+def joined(kernels: Sequence[str], is_model: bool, is_large: bool = False) -> str:
     """The modules of a page with all their imports, and its kernels, as one script."""
     order = TopologicalSorter[str]()
-    waiting = [MAIN, CALLED, *([MODEL] if is_model else [])]
+    waiting = [MAIN, CALLED, *([MODEL] if is_model else []), *(LARGE if is_large else ())]
     known = {*waiting}
     while waiting:
         name = waiting.pop()
@@ -120,7 +128,8 @@ def joined(kernels: Sequence[str], is_model: bool) -> str:
         known.update(needed)
     parts = [_module(name) for name in order.static_order()]
     listed = f"const KERNELS = [{','.join(kernels)}];"
-    begin = BEGIN.format(", showModel" if is_model else "")
+    given = (", showModel" if is_model else ", null") + ", openedLarge, nearbyWeights"
+    begin = BEGIN.format(given if is_large else ", showModel" if is_model else "")
     return "\n".join(['"use strict";', *parts, listed, begin])
 
 
@@ -148,14 +157,15 @@ def _packed(raw: bytes) -> str:
     return base64.b64encode(zlib.compress(raw, DEFLATED)).decode()
 
 
-def _policy(scripts: Sequence[str], style: str, fetches: bool) -> str:
+def _policy(scripts: Sequence[str], style: str, is_large: bool) -> str:
     """The content policy: nothing from anywhere, and of scripts and styles only these. A page with
-    weights beside it may fetch them from its own host."""
-    fetched = "connect-src 'self'; " if fetches else ""
+    weights beside it may fetch them from its own host, and compile WebAssembly."""
+    fetched = "connect-src 'self'; " if is_large else ""
+    allowed = [*map(_sha256, scripts), *([COMPILES] if is_large else [])]
     return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data: blob:; "
         f"{fetched}"
-        f"script-src {' '.join(map(_sha256, scripts))}; style-src {_sha256(style)}"
+        f"script-src {' '.join(allowed)}; style-src {_sha256(style)}"
     )
 
 

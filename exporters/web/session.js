@@ -3,11 +3,11 @@
 //
 // A state is a list of cells with what was typed into them; a link holds just that.
 
-import { Run } from "./evaluator.js";
 import { editsOfLink, lessonOfLink, linkOf } from "./link.js";
 import { readable, shortened } from "./outside.js";
 import { finished, inSlices } from "./slices.js";
 
+/** @typedef {import("./evaluator.js").Run} Run */
 /** @typedef {import("./graph.js").Graph} Graph */
 /** @typedef {import("./graph.js").Block} Block */
 /** @typedef {{block: Block, i: number, j: number, value: any}} Edit */
@@ -19,6 +19,8 @@ export const OF_TEXT = /^(b\.|encoder\.)?(sentence$|chat\.(system|earlier|you|be
 const WHERE = ["look.position.instead", "machine.token", "position"];
 /** Edits of one kind that follow each other this fast are one step, in ms. */
 const AT_ONCE = 1500;
+/** ms without an action, after which a large page computes what nobody has asked for. */
+const IDLE = 300;
 
 /** What a person has done to a book, and the values that follow. */
 export class Session {
@@ -27,7 +29,9 @@ export class Session {
     this.graph = run.graph;
     this.data = run.graph.data;
     this.baseline = run;
-    this.live = new Run(run.graph, run.kernels, run);
+    this.live = run.another();
+    if (this.isLarge) this.baseline.become(this.live);
+    for (const one of [this.live, run]) one.wanted = () => this.needed;
     /** @type {{edits: Edit[], tag: string, when: number}[]} */
     this.steps = [{ edits: [], tag: "", when: 0 }];
     this.at = 0;
@@ -54,6 +58,10 @@ export class Session {
     this.waiting = [];
     /** of a long computation that is under way @type {number | null} */
     this.share = null;
+    /** rows of tokens beyond those that are asked for, computed while nothing else is */
+    this.ahead = 0;
+    this.isAhead = false;
+    this.timer = 0;
     /** @type {(share: number) => void} */
     this.onProgress = () => {};
     /** whether the baseline reads the words that the edited model chose */
@@ -81,6 +89,17 @@ export class Session {
   get chosen() {
     if (this.data.chat) return [];
     return this.steps[this.at].edits.filter(({ block, i }) => block.name === "prompt.pick" && i < this.nGiven);
+  }
+
+  /** @returns {boolean} whether its weights are in a file beside it: it is computed in slices */
+  get isLarge() {
+    return !!this.data.beside;
+  }
+
+  /** @returns {number} the rows of tokens that are asked for; the others are computed when nothing else is */
+  get needed() {
+    const causal = this.data.gives === "next word";
+    return causal ? Math.max(this.nGiven, this.shown, this.position + 1) + this.ahead : Infinity;
   }
 
   /** @returns {boolean} */
@@ -275,7 +294,7 @@ export class Session {
       ? [{ block: this.graph.get(place), i: 0, j: 0, value: sentence }]
       : this.idsTyped(sentence, prefix);
     if (!typed) return;
-    if (isMain) this.view = [];
+    if (isMain) [this.view, this.shown] = [[], 1];
     const kept = old.filter((edit) => !typed.some((other) => keyOf(edit) === keyOf(other)));
     const then = () => prefix === "b." || this.showUpTo(this.nGiven);
     this.commit([...kept, ...typed.filter((edit) => this.isNew(edit))], `say ${prefix}`, then);
@@ -472,17 +491,41 @@ export class Session {
    * book is computed in slices; what is asked for meanwhile comes after. @param {() => void} [then] */
   apply(then = () => {}) {
     this.waiting.push(then);
-    if (this.share === null) this.data.beside ? this.applySlowly() : finished(this.applying());
+    if (!this.isLarge) finished(this.applying());
+    else if (this.share === null && !this.isAhead) this.applySlowly();
   }
 
   async applySlowly() {
-    this.share = 0;
+    this.share = this.ahead = 0;
     try {
       await inSlices(this.applying(), (share) => this.onProgress((this.share = share)));
     } finally {
       this.share = null;
       this.notify();
     }
+    this.goAhead();
+  }
+
+  /** Computes a row of tokens that nobody has asked for, after a pause; then the next one. */
+  goAhead() {
+    clearTimeout(this.timer);
+    if (this.needed < this.nTokens) this.timer = setTimeout(() => this.oneAhead(), IDLE);
+  }
+
+  async oneAhead() {
+    if (this.share !== null) return;
+    this.ahead++;
+    this.isAhead = true;
+    for (const run of this.changes.length ? [this.live, this.baseline] : [this.live]) await inSlices(run.recomputing(), () => {});
+    this.isAhead = false;
+    if (this.waiting.length) return void this.applySlowly();
+    if (this.needed >= this.nTokens) this.notify();
+    this.goAhead();
+  }
+
+  /** Waits until all that was asked for is computed. */
+  async settled() {
+    while (this.share !== null || this.waiting.length) await new Promise((done) => setTimeout(done));
   }
 
   /** @returns {import("./slices.js").Steps<void>} */
@@ -490,11 +533,13 @@ export class Session {
     while (this.waiting.length) {
       const follows = this.waiting.splice(0);
       const began = performance.now();
+      const differs = this.changes.length > 0 || this.graph.volatile.length > 0;
+      if (differs) this.baseline.apart();
       const computed = yield* bring(this.live, this.edits);
       if (computed) this.done = { computed, ms: performance.now() - began };
       this.problem = this.note = "";
       this.shown = Math.max(this.shown, this.nGiven, this.position + 1);
-      if (this.changes.length || this.graph.volatile.length) yield* bring(this.baseline, [...this.edits.filter((edit) => OF_TEXT.test(edit.block.name)), ...this.continuation()]);
+      if (differs) yield* bring(this.baseline, [...this.edits.filter((edit) => OF_TEXT.test(edit.block.name)), ...this.continuation()]);
       else this.baseline.become(this.live);
       for (const then of follows) then();
       this.notify();

@@ -14,7 +14,7 @@
 export function typedValue(block, i, j) {
   const cell = i * block.cols + j;
   if (block.isOp) return undefined;
-  if (!block.isTable) return typedValues(block)[cell];
+  if (!block.isTable) return block.packed ? block.typedAt(cell) : typedValues(block)[cell];
   const [group, k] = block.group(cell);
   const { steps } = group.shape;
   if (steps.length > 1 || steps[0][0] !== "#") return undefined;

@@ -10,8 +10,9 @@ import { shortened } from "./outside.js";
 // bytes
 const SLICE = 1 << 26;
 
-/** Asks for the file until it is the right one; its numbers. @param {Beside} beside @returns {Promise<ArrayBuffer>} */
-export function askedWeights(beside) {
+/** Asks for the file until it is the right one, and reads it. @param {Beside} beside @param {Uint8Array} into
+ * @returns {Promise<void>} */
+export function askedWeights(beside, into) {
   const told = element("p", { role: "status" }, `This model's weights are in ${beside.name}, a file of ${Math.round(beside.size / 1e6)} MB beside this page. Choose it, or drop it here.`);
   const input = element("input", { type: "file", "aria-label": `Choose ${beside.name}` });
   const panel = element("section", { id: "weights-file", "aria-label": "Weights" }, told, input);
@@ -21,9 +22,9 @@ export function askedWeights(beside) {
     const take = async (/** @type {File | undefined} */ file) => {
       if (!file) return;
       try {
-        const numbers = await readWeights(file, beside, (share) => (told.textContent = `Reading ${beside.name}: ${Math.round(100 * share)} %`));
+        await readWeights(file, beside, into, (share) => (told.textContent = `Reading ${beside.name}: ${Math.round(100 * share)} %`));
         removeEventListener("drop", drop);
-        resolve(numbers);
+        resolve();
         panel.remove();
       } catch (error) {
         told.textContent = `${error instanceof Error ? error.message : error}`;
@@ -39,21 +40,20 @@ export function askedWeights(beside) {
   });
 }
 
-/** The numbers of a weights' file. Throws an Error that names what is wrong and what to do.
- * @param {Blob & {name: string}} file @param {Beside} beside @param {(share: number) => void} report */
-export async function readWeights(file, { name, head, size, crc }, report) {
+/** Reads a weights' file. Throws an Error that names what is wrong and what to do.
+ * @param {Blob & {name: string}} file @param {Beside} beside @param {Uint8Array} into
+ * @param {(share: number) => void} report */
+export async function readWeights(file, { name, head, size, crc }, into, report) {
   const begins = await file.slice(0, head.length).text();
   if (begins !== head) throw new Error(`${shortened(file.name)} does not hold this page's weights: choose ${name}, made with it`);
   if (file.size !== head.length + size) throw new Error(`${shortened(file.name)} is not whole: copy it again`);
-  const numbers = new Uint8Array(size);
   let sum = 0;
   for (let at = 0; at < size; at += SLICE) {
     const slice = file.slice(head.length + at, head.length + Math.min(size, at + SLICE));
     const bytes = new Uint8Array(await slice.arrayBuffer());
     sum = crc32(bytes, sum);
-    numbers.set(bytes, at);
+    into.set(bytes, at);
     report(at / size);
   }
   if (sum !== crc) throw new Error(`${shortened(file.name)} is damaged, because its checksum is wrong: copy the file again, or build the page again`);
-  return numbers.buffer;
 }

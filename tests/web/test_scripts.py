@@ -100,7 +100,7 @@ def test_no_template_stands_within_another(name: str) -> None:
 
 
 def test_texts_keep_their_spaces() -> None:
-    page = joined([], is_model=True)
+    page = joined([], is_model=True, is_large=True)
     for name in SCRIPTS.keys() - {LOADER}:
         for text in re.findall(r"`[^`]*`", code(name)):
             assert text in page, f"{name}: {text}"
@@ -143,7 +143,7 @@ def test_modules_stand_in_one_order_in_every_run() -> None:
 
 
 def test_every_module_is_in_the_page_and_every_export_is_used() -> None:
-    page = joined([], is_model=True)
+    page = joined([], is_model=True, is_large=True)
     users = [*HERE.glob("*.mjs"), *HERE.glob("test_*.py"), *KERNELS.glob("*.py")]
     elsewhere = BEGIN + "".join(path.read_text() for path in users)
     for name, text in SCRIPTS.items():
@@ -161,6 +161,14 @@ def test_pages_of_worksheets_leave_out_what_only_a_model_shows() -> None:
     only = {name for name in SCRIPTS if not kept & {*EXPORTED.findall(SCRIPTS[name])}}
     assert only >= {MODEL, "flow", "credits", "steps", "picture", "tour", "sentence", "ranking"}
     assert len(page) < 0.75 * len(joined([], is_model=True))
+
+
+def test_small_pages_leave_out_what_only_a_large_one_needs() -> None:
+    small, large = joined([], is_model=True), joined([], is_model=True, is_large=True)
+    for name in ("large", "products", "weightsfile", "nearby"):
+        names = EXPORTED.findall(SCRIPTS[name])
+        assert names and all(x in large and not re.search(rf"\b{x}\b", small) for x in names)
+    assert "WebAssembly" in large and "WebAssembly" not in small
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -2,20 +2,28 @@
 import { readFile, writeFile } from "node:fs/promises";
 import vm from "node:vm";
 
-const OF_ENGINE = ["CellError", "KERNELS", "Run", "opened", "verdictOf"];
+const OF_ENGINE = ["CellError", "KERNELS", "Run", "opened", "unpacked", "verdictOf"];
 const OF_SCREEN = ["Session", "editsOf", "linkOf", "savedWorkbook"];
 const JUNK = 123.25;
 
 let page;
 
 // What a page holds, as `pages.written` wrote it: its script runs as in a browser.
-export async function open(path, screen) {
+export async function open(path, screen, compiles = true) {
   const { script, data, weights } = JSON.parse(await readFile(path, "utf8"));
   const names = screen ? [...OF_ENGINE, ...OF_SCREEN] : OF_ENGINE;
-  const made = vm.runInThisContext(`(() => {${script}\nreturn {${names}};})()`, { filename: "page.js" });
-  const { graph, run } = await made.opened(data, weights, made.KERNELS);
+  const large = "openLarge: typeof openedLarge === 'function' ? openedLarge : null";
+  const given = compiles ? "" : "WebAssembly";
+  const made = vm.runInThisContext(`((${given}) => {${script}\nreturn {${names}, ${large}};})()`, { filename: "page.js" });
+  const read = async (beside, into) => into.set(new Uint8Array(await made.unpacked(weights)));
+  const { graph, run } = made.openLarge ? await made.openLarge(data, made.KERNELS, read) : await made.opened(data, weights, made.KERNELS);
   page = { ...made, graph, run };
   return made.verdictOf(run);
+}
+
+// Why the page is slow.
+export function slower() {
+  return page.run.slower;
 }
 
 // Everything computed anew from wrong values.

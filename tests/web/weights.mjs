@@ -14,7 +14,9 @@ const TOLD = "#weights-file p";
 export async function read(path, beside) {
   const file = Object.assign(await openAsBlob(path), { name: basename(path) });
   try {
-    return (await readWeights(file, beside, () => {})).byteLength;
+    const into = new Uint8Array(beside.size);
+    await readWeights(file, beside, into, () => {});
+    return into.length;
   } catch (error) {
     return error.message;
   }
