@@ -14,7 +14,7 @@ import { pathOf } from "./anatomy.js";
  * @param {Run} run @param {Block} block @param {number} row @returns {Float64Array} */
 export function rowAt(run, block, row) {
   const i = block.rows === 1 ? 0 : Math.min(row, block.rows - 1);
-  return Float64Array.from(run.numbers(block).slice(i * block.cols, (i + 1) * block.cols));
+  return Float64Array.from(run.line(block, i));
 }
 
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
@@ -22,15 +22,6 @@ function dotProduct(a, b) {
   let sum = 0;
   for (let k = 0; k < a.length; k++) sum += a[k] * b[k];
   return sum;
-}
-
-/** A matrix times a vector. @param {Run} run @param {Block} matrix @param {Float64Array} vector */
-function timesVector(run, matrix, vector) {
-  const { rows, cols } = matrix;
-  const numbers = run.numbers(matrix);
-  const found = new Float64Array(rows);
-  for (let i = 0, k = 0; i < rows; i++) for (let j = 0; j < cols; j++, k++) found[i] += numbers[k] * vector[j];
-  return found;
 }
 
 /** How a step changes a direction. @type {Record<string, (run: Run, ray: Ray, blocks: Block[], word: number) => Ray[]>} */
@@ -42,7 +33,7 @@ const RAY_STEPS = {
     return [{ row, d: before ? timesNumber(d, after / before) : d }];
   },
   same: (run, ray) => [ray],
-  map: (run, { row, d }, [matrix, on]) => [{ row, d: timesNumber(timesVector(run, matrix, d), onlyNumber(run, on)) }],
+  map: (run, { row, d }, [matrix, on]) => [{ row, d: timesNumber(run.product(matrix, d), onlyNumber(run, on)) }],
   gain: (run, { row, d }, [gain]) => [{ row, d: timesEach(d, rowAt(run, gain, row)) }],
   "gain above one": (run, { row, d }, [gain]) => [{ row, d: timesEach(d, rowAt(run, gain, row).map((x) => x + 1)) }],
   stretch: (run, { row, d }, [length]) => [{ row, d: timesNumber(d, onlyNumber(run, length)) }],
@@ -126,7 +117,7 @@ function creditHere(run, name, blocks, ray) {
   const wrote = rowAt(run, block, ray.row);
   const told = { block, row: ray.row, later: 0 };
   if (name === "head") {
-    const adds = dotProduct(wrote, timesVector(run, other, ray.d));
+    const adds = dotProduct(wrote, run.product(other, ray.d));
     const of = `${pathOf(block)}.pattern`; // a head of a state space has none
     const sources = run.graph.has(of) ? sourcesOf(run, run.graph.get(of), block, other, ray, 1, adds) : { pattern: null, sources: [] };
     return { ...told, adds, ...sources };
@@ -137,8 +128,7 @@ function creditHere(run, name, blocks, ray) {
 
 /** @param {Run} run @param {Block} block @param {number} j */
 function columnOf(run, block, j) {
-  const numbers = run.numbers(block);
-  return Float64Array.from({ length: block.rows }, (_, i) => numbers[i * block.cols + j]);
+  return Float64Array.from({ length: block.rows }, (_, i) => Number(run.value(block, i, j)));
 }
 
 /** The words that a head reads, and what it adds from each. `block` is its output. A block without
@@ -162,7 +152,7 @@ function sourcesOf(run, pattern, z, matrix, ray, factor, adds) {
   const read = shares.reduce((most, _, j) => (pattern.has(ray.row, j) ? j + 1 : most), 0);
   const [mixed, values, on, ...more] = z ? z.operands.map(({ k }) => run.graph.blocks[k]) : [];
   const isUsual = mixed === pattern && values && !more.length && values.cols === matrix.rows && (!on || on.rows * on.cols === 1);
-  const along = isUsual ? timesVector(run, matrix, ray.d) : ray.d;
+  const along = isUsual ? run.product(matrix, ray.d) : ray.d;
   const scale = factor * (isUsual ? onlyNumber(run, on) : 1);
   const from = (/** @type {number} */ j) => shares[j] * (isUsual ? scale * dotProduct(rowAt(run, values, j), along) : adds);
   const axis = pattern.axes[1];

@@ -110,6 +110,15 @@ export class Run {
     return this.numbers(block).subarray(i * block.cols, (i + 1) * block.cols);
   }
 
+  /** A matrix times a vector. @param {Block} matrix @param {Float64Array} vector @returns {Float64Array} */
+  product(matrix, vector) {
+    const { rows, cols } = matrix;
+    const numbers = this.numbers(matrix);
+    const found = new Float64Array(rows);
+    for (let i = 0, k = 0; i < rows; i++) for (let j = 0; j < cols; j++, k++) found[i] += numbers[k] * vector[j];
+    return found;
+  }
+
   /** Why it computes slowly; "" if it does not. */
   get slower() {
     return "";

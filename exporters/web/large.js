@@ -6,7 +6,7 @@
 import { unpacked } from "./data.js";
 import { Run } from "./evaluator.js";
 import { Graph } from "./graph.js";
-import { Packed, PackedView, Products, lineLength } from "./products.js";
+import { Packed, PackedView, Products, lineLength, times } from "./products.js";
 import { finished, inSlices } from "./slices.js";
 import { Range } from "./values.js";
 
@@ -91,6 +91,13 @@ class LargeRun extends Run {
   /** @param {Block} block @param {number} i */
   line(block, i) {
     return block.packed ? this.view(block).row(i) : super.line(block, i);
+  }
+
+  /** @param {Block} matrix @param {Float64Array} vector */
+  product(matrix, vector) {
+    if (!matrix.packed) return super.product(matrix, vector);
+    const { rows, cols } = matrix;
+    return times({ v: vector, s: cols, rows: 1, cols }, this.view(matrix), 1, 0, 1, 0, rows);
   }
 
   /** @param {Block} block @param {number} cell @param {any} value */

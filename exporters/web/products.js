@@ -65,6 +65,7 @@ export class Products {
     this.view = new DataView(this.buffer);
     this.x = new Float64Array(this.buffer, beginX, longest * ROWS_AT_ONCE);
     this.y = new Float64Array(this.buffer, beginY, ROWS_AT_ONCE * LINES_AT_ONCE);
+    this.decoded = new Float64Array(this.buffer, this.line, longest);
     /** @type {any} null: JavaScript computes */ this.kernels = null;
   }
 
@@ -107,11 +108,13 @@ export class Packed {
     return this.packing.number(this.products.view, this.offset + line * this.bytes, k);
   }
 
-  /** The numbers of a line. @param {number} line @param {Float64Array} [into] */
-  decoded(line, into = new Float64Array(this.length)) {
-    const { view } = this.products;
+  /** The numbers of a line, until the next line is asked for. @param {number} line */
+  decoded(line) {
+    const { view, kernels, decoded } = this.products;
     const at = this.offset + line * this.bytes;
-    for (let k = 0; k < this.length; k++) into[k] = this.packing.number(view, at, k);
+    const into = decoded.subarray(0, this.length);
+    if (kernels && this.packing.type) kernels.decode(this.packing.type, at, this.products.line, this.length);
+    else for (let k = 0; k < this.length; k++) into[k] = this.packing.number(view, at, k);
     return into;
   }
 
@@ -137,9 +140,8 @@ export class Packed {
   /** @param {View} x @param {number} top @param {number} bottom @param {number} left @param {number} right
    * @param {Float64Array} found */
   alongSlowly(x, top, bottom, left, right, found) {
-    const line = new Float64Array(this.length);
     for (let j = left; j < right; j++) {
-      this.decoded(j, line);
+      const line = this.decoded(j);
       for (let t = top; t < bottom; t++) {
         let sum = 0;
         for (let k = 0, p = t * x.s; k < line.length; k++) sum += x.v[p + k] * line[k];
@@ -154,9 +156,8 @@ export class Packed {
   across(x, top, bottom, left, right) {
     const width = right - left;
     const found = new Float64Array((bottom - top) * width);
-    const line = new Float64Array(this.length);
     for (let k = 0; k < this.lines; k++) {
-      this.decoded(k, line);
+      const line = this.decoded(k);
       for (let t = top, n = 0; t < bottom; t++) {
         const a = x.v[t * x.s + k];
         for (let j = left; j < right; j++) found[n++] += a * line[j];
@@ -189,8 +190,14 @@ export class PackedView {
 
   /** All numbers, decoded. */
   get v() {
-    const found = new Float64Array(this.rows * this.cols);
-    for (let i = 0; i < this.rows; i++) found.set(this.row(i), i * this.cols);
+    const { packed, cols } = this;
+    const found = new Float64Array(this.rows * cols);
+    for (let line = 0; line < packed.lines; line++) {
+      const numbers = packed.decoded(line);
+      if (!packed.turned) found.set(numbers, line * cols);
+      else for (let i = 0; i < numbers.length; i++) found[i * cols + line] = numbers[i];
+    }
+    for (const cell of this.edits.keys()) found[cell] = this.at(Math.floor(cell / cols), cell % cols);
     return found;
   }
 }
