@@ -5,7 +5,7 @@
 
 Milliseconds: the least and the median of 15. The next token is a sentence with a word more or less,
 or of letters with another last one, and all that the model goes on with. The pages of large models:
-large_page.mjs.
+page_large.mjs.
 """
 
 import json

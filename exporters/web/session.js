@@ -542,7 +542,7 @@ export class Session {
       if (differs) yield* bring(this.baseline, [...this.edits.filter((edit) => OF_TEXT.test(edit.block.name)), ...this.continuation()]);
       else this.baseline.become(this.live);
       for (const then of follows) then();
-      this.notify();
+      if (!this.isLarge) this.notify();
     }
   }
 
