@@ -14,7 +14,7 @@ import { pathToFileURL } from "node:url";
 const require = createRequire(new URL("../tests/node/package.json", import.meta.url));
 const [path] = process.argv.slice(2);
 const PATIENCE = { timeout: 300_000 };
-const SENTENCES = ["The capital of Italy is", "The quick brown fox jumps over the lazy"];
+const SENTENCES = ["The largest city of Italy", "The quick brown fox jumps over the lazy"];
 const N_WORDS = 30;
 const TICKS = 100; // of processor time in a second
 const NUMPY = `
