@@ -355,6 +355,16 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "minilm": (31, lambda: t.BertModel(t.BertConfig(**BERT, sentence_modules=MINILM))),
     "electra": (93, lambda: t.ElectraForMaskedLM(t.ElectraConfig(**BERT, embedding_size=6))),
     "modernbert": (92, lambda: t.ModernBertForMaskedLM(t.ModernBertConfig(**MODERNBERT))),
+    "modernbert-decoder": (
+        250,
+        lambda: t.ModernBertDecoderForCausalLM(
+            t.ModernBertDecoderConfig(
+                **MODERNBERT
+                | dict.fromkeys([name for name in MODERNBERT if name.endswith("_id")], 0)
+                | {"local_attention": 6}
+            )
+        ),
+    ),
     "albert": (110, lambda: t.AlbertForMaskedLM(t.AlbertConfig(**BERT, embedding_size=6))),
     "esm": (111, lambda: t.EsmForMaskedLM(t.EsmConfig(**ESM))),
     "classes/distilbert": (

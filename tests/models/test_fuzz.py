@@ -1401,23 +1401,44 @@ def esm(rng: np.random.Generator) -> Network:
     return getattr(t, f"EsmFor{task}")(t.EsmConfig(**values))
 
 
-def modernbert(rng: np.random.Generator) -> Network:
+def modernbert_sizes(rng: np.random.Generator) -> dict:
+    """The sizes and choices of ModernBERT's encoder and decoder."""
     config = bert_sizes(rng) | dict.fromkeys(TOKENS_OF_MODERNBERT)
     for name in ("hidden_act", "type_vocab_size", "layer_norm_eps"):
         del config[name]
     config["hidden_size"] = config["num_attention_heads"] * 2 * int(rng.integers(1, 4))
     config |= {f"{of}_bias": bool(rng.integers(2)) for of in MODERNBERT_BIASES}
-    config |= {
+    return config | {
         "hidden_activation": pick(rng, "gelu", "relu", "silu"),
         "classifier_activation": pick(rng, "gelu", "relu"),
-        "classifier_pooling": pick(rng, "cls", "mean"),
-        "local_attention": pick(rng, 20, 40),
         "layer_types": pick(rng, None, ["full_attention"] * config["num_hidden_layers"]),
         "norm_eps": pick(rng, 1e-12, 1e-5),
+    }
+
+
+def modernbert(rng: np.random.Generator) -> Network:
+    config = modernbert_sizes(rng) | {
+        "classifier_pooling": pick(rng, "cls", "mean"),
+        "local_attention": pick(rng, 20, 40),
         "num_labels": int(rng.integers(2, 5)),
     }
     task = pick(rng, "MaskedLM", "SequenceClassification", "TokenClassification")
     return getattr(t, f"ModernBertFor{task}")(t.ModernBertConfig(**config))
+
+
+def modernbert_decoder(rng: np.random.Generator) -> Network:
+    config = modernbert_sizes(rng) | dict.fromkeys(TOKENS_OF_MODERNBERT, 0)
+    linear = {"rope_type": "linear", "rope_theta": 50.0, "factor": 2.0}
+    near = {"rope_type": "default", "rope_theta": pick(rng, 10.0, 1e4)}
+    by_kind = {"full_attention": linear, "sliding_attention": near}
+    config |= {
+        "local_attention": int(rng.integers(2, 20)),
+        "layer_types": layer_kinds(rng, config["num_hidden_layers"]),
+        "global_attn_every_n_layers": pick(rng, 1, 2, 3),
+        "rope_parameters": pick(rng, None, by_kind),
+        "tie_word_embeddings": bool(rng.integers(2)),
+    }
+    return t.ModernBertDecoderForCausalLM(t.ModernBertDecoderConfig(**config))
 
 
 TOKENS_OF_MODERNBERT = [f"{of}_token_id" for of in ("pad", "bos", "eos", "cls", "sep")]
@@ -1732,6 +1753,7 @@ ROTARY = [path.parent.name for path in sorted(GOLDEN.glob("*/config.json"))
           if "rope_parameters" in path.read_text()]  # fmt: skip
 # The reference itself fails, or the product refuses: their positions are by kind of layer
 NOT_PROPORTIONAL = ("gpt_neox", "modernbert", "phi", "phi3", "phimoe", "stablelm")
+NOT_PROPORTIONAL += ("modernbert-decoder",)
 NOT_PROPORTIONAL += ("gemma3", "gemma3n", "gemma4", "embeddinggemma", "ministral3", "olmo3")
 NOT_PROPORTIONAL += ("eurobert", "gte", "nomic_bert")
 

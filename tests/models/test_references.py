@@ -52,8 +52,9 @@ def graph_of(model: Model, reference: dict[str, np.ndarray]) -> Forward:
 
 def last_hidden(graph: Forward) -> Block:
     """What references give as the last hidden state: what is put to the vocabulary, unscaled; of
-    an encoder, what its last layer gives."""
-    if not graph.spec.causal or graph.spec.gives == "sentence":
+    an encoder, or with a dense layer before the words, what the last layer gives."""
+    encodes = not graph.spec.causal or graph.spec.gives == "sentence"
+    if encodes or "head.W" in graph.blocks:
         return graph["resid_final" if graph.spec.norm_after else "ln_final.out"]
     x = lens.scoring(graph).x
     return lens.operands(x)["x"] if x.op is ops.stretch else x

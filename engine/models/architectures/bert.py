@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cellformer.engine.cells.access import EVERYTHING
+from cellformer.engine.cells.access import EVERYTHING, Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.models import ops, parts, sentence_modules
 from cellformer.engine.models.foreign import (
@@ -99,6 +99,7 @@ def attention(
     turn: tuple[Block, Block] | None = None,
     biases: Sequence[Block] = (),
     qkv_bias: bool = True,
+    mask: Mask = EVERYTHING,
 ) -> Block:
     """The sum of the outputs of all heads: [n_tokens, d_model]. Queries and keys rotate by
     `turn`; each head's block of `biases` [n_tokens, n_tokens] biases its scores."""
@@ -113,7 +114,7 @@ def attention(
         q = parts.rotate(h, "rot_q", q, turn) if turn else q
         k = parts.rotate(h, "rot_k", k, turn) if turn else k
         by = biases[head] if biases else None
-        heads.append(parts.attend(h, q, k, v, of_all, EVERYTHING, present=present, bias=by))
+        heads.append(parts.attend(h, q, k, v, of_all, mask, present=present, bias=by))
     return parts.write_heads(b, heads, b.spec.bias)
 
 

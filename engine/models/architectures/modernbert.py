@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
+from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts, rope, sentence_modules
 from cellformer.engine.models.architectures import bert
+from cellformer.engine.models.architectures.llama import padding
 from cellformer.engine.models.foreign import (
     FULL,
     WINDOWED,
     Config,
+    Heads,
     Pieces,
     joined_heads,
     layout,
@@ -49,14 +50,15 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     spec = g.spec_as(ModernBertSpec)
     W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     stream = layer_norm(g.at("ln_embed"), embed)  # [n_tokens, d_model]
-    present = g.input("attention_mask", np.ones((len(ids), 1)), ("token", ""))  # [n_tokens, 1]
+    present = None if spec.causal else padding(g, len(ids))  # [n_tokens, 1]
     turns = {near: rotation(g, len(ids), near) for near in sorted({*spec.near})}
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
         x = b.block("resid_pre", ops.add, [stream])  # [n_tokens, d_model]
         y = layer_norm(b.at("ln1"), x) if layer else x  # [n_tokens, d_model]
-        attn_out = bert.attention(b, y, present, turns[spec.near[layer]])  # [n_tokens, d_model]
+        turn, mask = turns[spec.near[layer]], Mask(spec.causal, spec.window(layer))
+        attn_out = bert.attention(b, y, present, turn, mask=mask)  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
         read = layer_norm(b.at("ln2"), x)  # [n_tokens, d_model]
         mlp_out = parts.mlp(b, read, spec.mlp_bias, gated=True)  # [n_tokens, d_model]
@@ -64,13 +66,17 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
     x = g.block("resid_final", ops.add, [stream])  # [n_tokens, d_model]
     x = layer_norm(g.at("ln_final"), x)  # [n_tokens, d_model]
-    if spec.gives == "sentence":
+    if present and spec.gives == "sentence":
         pool(g, x, present)
     elif spec.gives == "token class":
         parts.rank_classes_of_tokens(g, head(g, x), W_E)
     else:
         of_mean = spec.gives == "class" and spec.pooling == "mean"
-        x = of_all_tokens(g.at("pooling"), x, present) if of_mean else parts.looked_at(g, x)
+        x = (
+            of_all_tokens(g.at("pooling"), x, present)
+            if present and of_mean
+            else parts.looked_at(g, x)
+        )
         parts.rank_words(g, head(g, x), W_E, None, spec.gives == "class" or spec.word_bias)
 
 
@@ -97,8 +103,8 @@ def head(g: Forward, x: Block) -> Block:
     return layer_norm(g.at("ln_head"), post)
 
 
-def read_config(c: Config) -> ModelSpec:
-    """ModernBERT's config; missing fields have the values of the base model."""
+def usual(c: Config) -> ModernBertSpec:
+    """The fields that encoder and decoder share. Missing ones have the values of the base model."""
     c.assume(vocab_size=50368, hidden_size=768, intermediate_size=1152, num_hidden_layers=22)
     c.assume(num_attention_heads=12, max_position_embeddings=8192, norm_eps=1e-5)
     c.ignore("initializer_cutoff_factor", "deterministic_flash_attn", "reference_compile")
@@ -108,34 +114,48 @@ def read_config(c: Config) -> ModelSpec:
     d_head = c.divide("hidden_size", "num_attention_heads")
     wide = rope.of_kind(c, d_head, FULL, 160_000.0, "global_rope_theta")
     local = rope.of_kind(c, d_head, WINDOWED, 10_000.0, "local_rope_theta")
-    reach = c.get("local_attention", int, 128) // 2 + 1
-    longest = min(wide.n_ctx, reach) if any(near) else wide.n_ctx
-    act = c.activation("classifier_activation", "gelu")
-    encoder = bert.of_encoders(c, act, act) | {"position": "rotary", "norm_after": False}
-    pooling = c.get("classifier_pooling", str, "cls")
-    if pooling not in POOLING:
-        raise InputError(f"{c.path}: classifier_pooling {pooling!r} must be ‘cls’ or ‘mean’")
-    if encoder["gives"] == "class":
-        encoder["pooling"] = POOLING[pooling]
     return ModernBertSpec(
         **c.sizes(),
-        n_ctx=sentence_modules.longest(c, longest),
+        n_ctx=min(wide.n_ctx, local.n_ctx) if any(near) else wide.n_ctx,
         d_mlp=c.get("intermediate_size", int),
         activation=c.activation("hidden_activation", "gelu"),
+        position="rotary",
+        norm="layer",
+        final_norm=True,
         norm_eps=c.get(EPS, float),
+        bias=c.get("attention_bias", bool, False),
         mlp_bias=c.get("mlp_bias", bool, False),
         **wide.fields,
         near=tuple(near),
         near_turn=local,
         norm_bias=c.get("norm_bias", bool, False),
+        head_activation=c.activation("classifier_activation", "gelu"),
         head_bias=c.get("classifier_bias", bool, False),
         word_bias=c.get("decoder_bias", bool, True),
-        **encoder | {"bias": c.get("attention_bias", bool, False)},
     )
 
 
-def pieces(spec: ModelSpec) -> Pieces:
-    """ModernBERT's layout: queries, keys and values in one tensor, gate and input in another."""
+def read_config(c: Config) -> ModelSpec:
+    """ModernBERT's config."""
+    spec = usual(c)
+    reach = c.get("local_attention", int, 128) // 2 + 1
+    longest = min(spec.n_ctx, reach) if any(spec.near) else spec.n_ctx
+    encoder = bert.of_encoders(c, spec.head_activation, spec.head_activation)
+    encoder |= {"position": "rotary", "norm_after": False, "bias": spec.bias}
+    pooling = c.get("classifier_pooling", str, "cls")
+    if pooling not in POOLING:
+        raise InputError(f"{c.path}: classifier_pooling {pooling!r} must be ‘cls’ or ‘mean’")
+    if encoder["gives"] == "class":
+        encoder["pooling"] = POOLING[pooling]
+    return replace(spec, n_ctx=sentence_modules.longest(c, longest), **encoder)
+
+
+joined = partial(joined_heads, joined="Wqkv", out="Wo", keys="h")
+
+
+def pieces(spec: ModelSpec, heads: Heads = joined, head: str = "head") -> Pieces:
+    """ModernBERT's layout: queries, keys and values in one tensor, gate and input in another.
+    `head` begins the names of the tensors before the scores."""
     scores = "classifier" if spec.gives in CLASSES else "decoder"
     yield from sentence_modules.pieces()
     yield from layout(
@@ -143,17 +163,17 @@ def pieces(spec: ModelSpec) -> Pieces:
             "W_E": "model.embeddings.tok_embeddings",
             "ln_embed": "model.embeddings.norm",
             "ln_final": "model.final_norm",
-            **dict.fromkeys(("head.W", "head.b"), "head.dense"),
-            "ln_head": "head.norm",
+            **dict.fromkeys(("head.W", "head.b"), f"{head}.dense"),
+            "ln_head": f"{head}.norm",
             **dict.fromkeys(("W_U", "b_U"), scores),
         },
         "model.layers.{}",
         {"ln1": "attn_norm", "ln2": "mlp_norm"},
-        partial(joined_heads, joined="Wqkv", out="Wo", keys="h"),
+        heads,
         "attn",
         {"out": "mlp.Wo"},
     )(spec)
     for layer in range(spec.n_layers):
         for n, which in enumerate(("gate", "in")):
-            joined = f"model.layers.{layer}.mlp.Wi"
-            yield from mapped(f"blocks.{layer}.mlp", which, joined, n, spec.d_mlp)
+            both = f"model.layers.{layer}.mlp.Wi"
+            yield from mapped(f"blocks.{layer}.mlp", which, both, n, spec.d_mlp)
