@@ -36,7 +36,7 @@ STEPS = (
     ),
 )
 ALIKE = (
-    "number of first and last letters that both words share, minus ¼ for each letter of "
+    "equal letters at the start and at the end of both words, minus ¼ for each letter of "
     "difference in length"
 )
 FEW = 6  # columns

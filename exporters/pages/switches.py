@@ -200,7 +200,7 @@ def _estimates(
             off.append(abs(now - effects[part]))
     text = worded(
         (
-            "estimate without later layers; its error as built: {median:.3f} (median), "
+            "estimate: later layers are ignored; its error as built: {median:.3f} (median), "
             "{max:.3f} (maximum)"
         ),
         median=np.median(off),

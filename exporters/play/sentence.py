@@ -19,8 +19,8 @@ from cellformer.exporters.model.words import BY_HAND
 WIDE, TWO_LINES = 11, 36  # columns of a sentence, points
 WORDS_COL = 7  # of what its words mean
 APOSTROPHE = (
-    "If a sentence begins with an apostrophe, type two apostrophes. Programs read the first as a "
-    "sign."
+    "If a sentence begins with an apostrophe, type two apostrophes. Programs do not show the "
+    "first: it marks a text."
 )
 SAID = {  # the cells of a conversation, each below the other
     "system": "System",

@@ -55,8 +55,8 @@ STORY = Story(
         "and a value from each word's vector.",
         "The query says what the word looks for. The key says what the word offers to a "
         "query. The value is what the word passes on.",
-        "The score of a word: multiply the query and the word’s key number by number, and add. "
-        "Softmax turns scores into shares.",
+        "The score of a word: multiply the query and the word’s key, number by number, and add "
+        "the products. Softmax turns scores into shares.",
         "The head multiplies the values by these shares, and adds the products to the word's "
         "vector. See the sheet Attention.",
         "Why it matters: every large language model uses this step, with more heads, more layers "

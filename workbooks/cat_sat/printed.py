@@ -82,8 +82,8 @@ PRINTED = (
             follows=lambda t, i, j: W_E[WORDS.index("sat")][j] + t[MIXED][2, j],
             other="other settings",
             note=
-                "The essay only assumes this vector (‘suppose’). Steps 1 to 6 give another "
-                "vector. The printed results of these steps also give another vector."),
+                "The essay only assumes this vector (‘suppose’). Steps 1 to 6 do not give it. "
+                "The printed results of these steps do not give it either."),
     Printed(LOGITS, [PRINTED_LOGITS], "logits", rows=[2], decimals=1, other="other settings",
             note=
                 "The printed logits belong to the assumed vector, and W_U gives them exactly. "

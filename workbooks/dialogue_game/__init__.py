@@ -49,7 +49,10 @@ STORY = Story(
     about=[
         "A small transformer was trained on an Italian calling game until it predicted as well "
         "as the rules allow. Nobody told the model the rules.",
-        "In this workbook every number of the model is a formula, down to the weights.",
+        (
+            "In this workbook, every number that the model computes is a formula. You can edit "
+            "every weight."
+        ),
         "In the game, two leaders (Pietro, Paolo) and eight numbers call each other in turn. "
         "‘Pietro chiama Paolo’ means: Pietro calls Paolo.",
         "The called player answers, and calls somebody else. Different players call a leader by "

@@ -122,9 +122,9 @@ PRINTED = (
     Printed(MLP, [[7.0, 7.0], [7.36, 6.20], [6.8, 6.5], [7.2, 6.9]],
             f"{BLOCK}.mlp_out", follows=times(HIDDEN, "W_out"),
             note=
-                "The notes ‘summarised’ the rows of creature and forest, and did not compute "
-                "them. The printed hidden layer gives 7.512 and 7.368 for creature, and 6.890 "
-                "and 8.030 for forest."),
+                "The notes ‘summarised’ the rows of creature and forest: their numbers are "
+                "estimates. Computed from the printed hidden layer, they are 7.512 and 7.368 "
+                "for creature, and 6.890 and 8.030 for forest."),
     Printed(AFTER, [[10.5, 10.5], [11.71, 8.63], [10.64, 10.10], [9.98, 11.58]],
             f"{BLOCK}.resid_post", follows=plus(MIDDLE, MLP),
             note="The rows of creature and forest use the summarised output of the MLP."),

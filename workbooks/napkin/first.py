@@ -20,8 +20,8 @@ def fill(w: Workbook, ws: Composer, rows: Rows) -> None:
     models = [Model(rows, j) for j in range(len(MODELS))]
     large = models[GPT_3]
     told = sentence(
-        "Two sizes give the weights of a model: 12 · layers · width². For GPT-3: {rule} of "
-        "{total} billion.",
+        "Two sizes give the number of weights of a model: 12 · layers · width². For GPT-3: "
+        "{rule} of {total} billion.",
         rule=rounded(large.rule / TEN**9, 1),
         total=rounded(large.billions, 1),
     )

@@ -75,7 +75,7 @@ EFFECT: dict[str, tuple[str, ...]] = {
 TICKS = {
     "latch.tick": ("recalculations", "counted during learning"),
     "ready": ("ready", "the beat in which this step finished its writing"),
-    "step": ("this step", "the step on the sheets Step 1 to Step 6"),
+    "step": ("this step", "the training step that the sheets Step 1 to Step 6 show"),
 }
 
 

@@ -69,8 +69,8 @@ def _figures(study: Sheet) -> list[Comparison]:
     queen = study[TOP + WIDE, REPORT + 5 + N_AXES + len(semantics.ANALOGIES)]
     rows = [
         Comparison("variance in two components of the table set by hand", 0.70, _share(study, TABLE, 2), OURS),
-        Comparison("variance in two components of the learned vectors", 0.20, _share(study, WIDE, 2), FAILED),
-        Comparison("variance in six components of the learned vectors", 0.50, _share(study, WIDE, 6), FAILED),
+        Comparison("share of variance in two components of the learned vectors", 0.20, _share(study, WIDE, 2), FAILED),
+        Comparison("share of variance in six components of the learned vectors", 0.50, _share(study, WIDE, 6), FAILED),
         Comparison("probes with R² above 0.8 (of six)", 0, _probes(study, WIDE), FAILED, 0),
         Comparison("correct analogies (of five)", 2, _analogies(study, WIDE), "chance decides which analogies succeed", 0),
         Comparison("cosine of the word nearest to king − man + woman", 0.42, queen,

@@ -236,9 +236,9 @@ def suggest(w: Workbook, ws: Composer) -> None:
             loss=loss[TYPED],
         ),
         w.suggestion(
-            "Type ‘0.7’: features often occur together. The model for this case keeps only "
-            "{held.then:.0f} features (loss {loss.then:.2f}). The model for rare features has "
-            "a loss of {then:.2f}, not {now:.2f}.",
+            "Type ‘0.7’: features now often occur together. The loss of the model for rare "
+            "features goes from {now:.2f} to {then:.2f}. The model for this case keeps only "
+            "{held.then:.0f} features, and its loss is {loss.then:.2f}.",
             {p: 0.7},
             loss[2],
             held=held,
