@@ -25,7 +25,7 @@ SIZES = {  # what configs call them: the file of an architecture asks for the na
     "d_head": ("head_dim", "rotary_dim", "query_pre_attn_scalar"),
     "d_mlp": (
         *("intermediate_size", "shared_intermediate_size"),
-        *("n_inner", "ffn_dim", "ffn_hidden_size"),
+        *("intermediate_size_mlp", "n_inner", "ffn_dim", "ffn_hidden_size"),
     ),
     "d_expert": ("moe_intermediate_size", "shared_expert_intermediate_size"),
 }

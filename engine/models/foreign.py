@@ -152,6 +152,7 @@ class Piece:
     transposed: bool = False
     row: bool = False  # a vector that is one row of a matrix
     columns: tuple[int, int] = (0, 1)  # the first that it takes, and every how manieth
+    width: int = 0  # of adjacent columns, one of columns[1] parts; 0: they stand in turn
     stack: int = 0  # how many matrices the tensor holds, one behind another; 0: it is one
     shape: tuple[int, ...] = ()  # of the tensor, if it is neither a matrix nor a vector
 
@@ -160,7 +161,8 @@ class Piece:
         """The piece as indices of numpy: `tensor[piece.slices]`."""
         taken = (slice(None),) * self.axis + (slice(self.start, self.stop),)
         first, step = self.columns
-        return taken if step == 1 else (*taken, slice(first, None, step))
+        side = slice(first, first + self.width) if self.width else slice(first, None, step)
+        return taken if step == 1 else (*taken, side)
 
 
 # Our name of a weight, and the piece that holds it. Where checkpoints differ in that, a weight

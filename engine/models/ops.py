@@ -563,6 +563,12 @@ def gated_share(gate: X, share: X, x: X = None, on: X = None) -> X:
     return hidden if on is None else hidden * on
 
 
+@op(x="i,j", share="i,@")
+def times_share(x: X, share: X) -> X:
+    """An expert's gate, if its share multiplies what it reads (Meta 2025, Llama 4)."""
+    return x * share
+
+
 @op(x="i,j", alpha="0,0", limit="0,0")
 def swish_below(x: X, alpha: X, limit: X) -> X:
     """x, at most the limit, times the logistic function of alpha x (OpenAI 2025, gpt-oss)."""

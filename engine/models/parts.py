@@ -63,11 +63,17 @@ def rms_norm(
 ) -> Block:
     """RMSNorm (Zhang & Sennrich 2019, section 4): divide by the root mean square, then gain, if the
     model has one."""
-    scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
     if not ln.spec.norm_gain:
-        return ln.block("out", ops.divide_rows, x, scale)  # as x
+        return plain_rms_norm(ln, x, eps)
+    scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
     normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
     return ln.block("out", gained, normalized, ln.weight("w", "d_model") if w is None else w)
+
+
+def plain_rms_norm(ln: Graph, x: Block, eps: float) -> Block:
+    """RMSNorm without a gain: as x."""
+    scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
+    return ln.block("out", ops.divide_rows, x, scale)
 
 
 def norm_together(

@@ -31,6 +31,7 @@ SEEING: Mapping[str, Mapping[str, Any]] = {
     "gemma3": {"model_type": "gemma3_text"},
     "gemma3n": {"model_type": "gemma3n_text"},
     "gemma4": {"model_type": "gemma4_text"},
+    "llama4": {"model_type": "llama4_text"},
     "llava": LLAMA,
     "mistral3": {"model_type": "mistral"},
     "qwen2_vl": QWEN2,

@@ -104,13 +104,14 @@ def _divisor(
     factor = float(graph.inputs[name][0, 0] / values[name][0, 0])
     if factor == 1:
         return
-    if f"{divisor.path}.bound" in values:
+    inside = [n for n in weights if n.startswith(f"{divisor.path}.")]
+    scaled = [n for n in inside if "q_norm" in n.split(".")]
+    normed = f"{divisor.path}.h0.q_norm.eps" in values and not scaled
+    if normed or f"{divisor.path}.bound" in values:
         raise InputError(
             f"{name} was changed, but weights cannot store this change in a model that limits "
             "the size of queries; undo it"
         )
-    inside = [n for n in weights if n.startswith(f"{divisor.path}.")]
-    scaled = [n for n in inside if "q_norm" in n.split(".")]
     scaled = scaled or [n for n in inside if Name(n).leaf in ("W_Q", "b_Q")]
     for n in scaled:
         one = float(any(reader.op is ops.gain_above_one for reader, _ in graph.readers[n]))

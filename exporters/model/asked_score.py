@@ -19,6 +19,7 @@ from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import between
 from cellformer.exporters.compose.lookups import entry, one_of
 from cellformer.exporters.model import layout
+from cellformer.exporters.model.attention_heads import keys_seen
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.score_parts import Side
 from cellformer.exporters.model.words import plain
@@ -166,10 +167,10 @@ class AskedScore:
         masks, n = [head.product.mask for head in self.heads], len(self.book.passage.ids)
         if not masks[0].causal:
             return expression(0), expression(n - 1)
-        if not any(mask.window for mask in masks):
+        if not any(mask.window or mask.sentence for mask in masks):
             return expression(0), query
-        windows = [expression(mask.window or n) for mask in masks]
-        return MAX(0, query + 1 - _nth(windows, head)), query
+        each = [keys_seen(mask, query, n) for mask in masks]
+        return MAX(0, query + 1 - _nth(each, head)), query
 
     # --- heads ---------------------------------------------------------------------------
 

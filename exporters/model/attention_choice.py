@@ -26,7 +26,7 @@ from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import entry, one_of
 from cellformer.exporters.compose.sentences import sentence
 from cellformer.exporters.model import layout
-from cellformer.exporters.model.attention_heads import Chosen, Step
+from cellformer.exporters.model.attention_heads import Chosen, Step, keys_seen
 from cellformer.exporters.model.model_book import ModelBook
 
 CHOICES = "attention.choices"  # the layer, the head, the word
@@ -174,8 +174,8 @@ class Choice:
             self.page,
             self.workings.rows(1, "how many words this word can read at most, including itself"),
         )
-        sees = [step.product.mask.window or self.n_tokens for step in self.heads]
-        each = [expression(n) for n in sees]
+        sees = [step.product.mask for step in self.heads]
+        each = [keys_seen(mask, self.word, self.n_tokens) for mask in sees]
         self.window = page.show(
             "window",
             (row, OWN),

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
+from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
-from cellformer.engine.cells.expression import Area, Expression
-from cellformer.engine.cells.functions import INDEX
+from cellformer.engine.cells.expression import Area, Expression, expression
+from cellformer.engine.cells.functions import INDEX, INT
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.models import ops
 from cellformer.engine.studies.lens import operands
@@ -62,6 +63,14 @@ def steps(graph: Graph) -> list[Step]:
         if block.layer is not None and block.axes == ("token", "token")
     )
     return [step for step in found if step]
+
+
+def keys_seen(mask: Mask, query: Expression, n_keys: int) -> Expression:
+    """The number of keys that a query sees at most, itself included: back to the beginning of its
+    chunk or window."""
+    if mask.sentence:
+        return query + 1 - INT(query / mask.sentence) * mask.sentence
+    return expression(mask.window or n_keys)
 
 
 def _step(graph: Graph, pattern: Block) -> Step | None:

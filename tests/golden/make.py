@@ -267,6 +267,10 @@ XGLM = {
     "vocab_size": 17, "d_model": 8, "ffn_dim": 6, "num_layers": 1, "attention_heads": 2,
     "max_position_embeddings": 12,
 }  # fmt: skip
+LLAMA4 = TINY | EXPERTS | {
+    "head_dim": 4, "intermediate_size_mlp": 5, "moe_layers": [0], "no_rope_layers": [1, 0],
+    "attention_chunk_size": 3, "floor_scale": 2, "attn_scale": 0.5,
+}  # fmt: skip
 RWKV = {
     "hidden_size": 6, "attention_hidden_size": 4, "intermediate_size": 5, "num_hidden_layers": 2,
     "context_length": 12, "rescale_every": 1, **SMALL,
@@ -525,6 +529,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         158,
         lambda: t.CwmForCausalLM(t.CwmConfig(**TWO_KINDS | {"bos_token_id": 0}, head_dim=4)),
     ),
+    "llama4": (160, lambda: t.Llama4ForCausalLM(t.Llama4TextConfig(**LLAMA4))),
     "persimmon": (159, lambda: t.PersimmonForCausalLM(t.PersimmonConfig(**PERSIMMON))),
     "biogpt": (160, lambda: t.BioGptForCausalLM(t.BioGptConfig(**BIOGPT))),
     "xglm": (161, lambda: t.XGLMForCausalLM(t.XGLMConfig(**XGLM))),

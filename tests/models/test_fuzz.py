@@ -1105,6 +1105,38 @@ def ernie4_5_moe(rng: np.random.Generator) -> Network:
     return t.Ernie4_5_MoeForCausalLM(t.Ernie4_5_MoeConfig(**config))
 
 
+def llama4_sizes(rng: np.random.Generator) -> dict:
+    config, experts = llama_sizes(rng), int(rng.integers(1, 6))
+    n_layers, chunk = config["num_hidden_layers"], pick(rng, 1, 2, 3, 20, None)
+    kinds = [pick(rng, "full_attention", "chunked_attention") for _ in range(n_layers)]
+    llama3 = {"rope_type": "llama3", "rope_theta": 50.0, "factor": 8.0, "low_freq_factor": 1.0}
+    llama3 |= {"high_freq_factor": 4.0, "original_max_position_embeddings": pick(rng, 5, 40)}
+    return config | {
+        "pad_token_id": None,
+        "rms_norm_eps": pick(rng, 1e-5, 1e-2),
+        "attention_bias": bool(rng.integers(2)),
+        "head_dim": pick(rng, 2, 4, 8),
+        "rope_parameters": pick(rng, config["rope_parameters"], llama3),
+        "intermediate_size_mlp": int(rng.integers(1, 9)),
+        "num_local_experts": experts,
+        "num_experts_per_tok": int(rng.integers(1, experts + 1)),
+        "moe_layers": pick(rng, None, [], [0], [n_layers - 1]),
+        "interleave_moe_layer_step": int(rng.integers(1, 4)),
+        "use_qk_norm": bool(rng.integers(4)),
+        "no_rope_layers": pick(rng, None, [int(rng.integers(2)) for _ in range(n_layers)]),
+        "no_rope_layer_interval": int(rng.integers(1, 5)),
+        "attention_chunk_size": chunk,
+        "layer_types": pick(rng, None, kinds) if chunk else None,
+        "attn_temperature_tuning": bool(rng.integers(4)),
+        "floor_scale": int(rng.integers(1, 5)),
+        "attn_scale": pick(rng, 0.1, 1.0),
+    }
+
+
+def llama4(rng: np.random.Generator) -> Network:
+    return t.Llama4ForCausalLM(t.Llama4TextConfig(**llama4_sizes(rng)))
+
+
 def hunyuan_v1_moe(rng: np.random.Generator) -> Network:
     config, experts = llama_sizes(rng), int(rng.integers(1, 6))
     alpha = {"rope_type": "dynamic", "rope_theta": 50.0, "alpha": 7.0, "factor": 1.0}

@@ -117,9 +117,9 @@ def some(steps: Sequence[Step], n_tokens: int) -> Iterator[tuple[Step, int]]:
 KINDS = ["bloom", "falcon-rw", "flan-t5", "bert", "mpnet", "lfm2", "deepseek_v3", "qwen3_next"]
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "qwen3"])
+@pytest.mark.parametrize("name", ["llama", "gemma2", "qwen3", "llama4"])
 def test_every_number_is_that_of_the_blocks(name: str) -> None:
-    """Of heads that share keys, turn, look through a window, or keep scores within a cap."""
+    """Of heads that share keys, turn, see a window or a chunk, or keep scores within a cap."""
     assert_steps_are_the_models(golden_book(name))
 
 

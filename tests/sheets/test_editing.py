@@ -287,7 +287,7 @@ FIXED_EPS = (
     "blenderbot",
     "pegasus",
 )  # no field of their config has it
-BOUNDED = ("olmo", "mpt")  # queries, so that weights cannot hold another divisor of scores
+BOUNDED = ("olmo", "mpt", "llama4")  # queries; weights cannot hold another divisor of scores
 
 
 IDS = [3, 5, 2, 6]  # without 1, which is RoBERTa's padding

@@ -52,7 +52,7 @@ def sheet(cells: FormulaCells) -> InIronCalc:
     return InIronCalc(cells.path)
 
 
-@pytest.mark.parametrize("name", ["gemma2", "bloom"])
+@pytest.mark.parametrize("name", ["gemma2", "bloom", "llama4"])
 def test_tables_in_cells_are_those_of_the_engine(name: str) -> None:
     """For every head, with a token and two keys at random."""
     graph = built(golden_models()[name]).graph

@@ -176,9 +176,7 @@ def keys_and_values(attn: Forward, x: Block, turn: Turn, keys_only: bool) -> Key
         if not keys_only:
             v = parts.project(kv, "v", x, spec.qkv_bias)  # [n_tokens, d_head]
         k = parts.rms_norm(kv.at("k_norm"), k, spec.norm_eps, gain)  # [n_tokens, d_head]
-        ln = kv.at("v_norm")
-        scale = ln.block("scale", ops.root_mean_square, v, ln.input("eps", spec.norm_eps))
-        v = ln.block("out", ops.divide_rows, v, scale)  # [n_tokens, d_head]
+        v = parts.plain_rms_norm(kv.at("v_norm"), v, spec.norm_eps)  # [n_tokens, d_head]
         found.append((parts.rotate(kv, "rot_k", k, turn), v))
     return found
 

@@ -46,12 +46,18 @@ class MinistralSpec(LlamaSpec):
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
-    spec, q = g.spec_as(MinistralSpec), g.at("query")
+    spec = g.spec_as(MinistralSpec)
     if spec.beta:
-        position = q.input("positions", np.arange(len(ids)).reshape(-1, 1), ("token", ""))
-        beta, trained = q.input("beta", spec.beta), q.input("trained", spec.trained)
-        q.block("growth", ops.growth, position, beta, trained)  # [n_tokens, 1]
+        grow(g, len(ids), spec.beta, spec.trained)
     run(g, ids, attend=attention)
+
+
+def grow(g: Forward, n_tokens: int, beta: float, trained: int, first: int = 0) -> None:
+    """Add the factor of each token's query, [n_tokens, 1]; positions count from `first`."""
+    q, places = g.at("query"), first + np.arange(n_tokens)
+    position = q.input("positions", places.reshape(-1, 1), ("token", ""))
+    length = q.input("trained", trained)
+    q.block("growth", ops.growth, position, q.input("beta", beta), length)  # [n_tokens, 1]
 
 
 def attention(b: Forward, x: Block, turn: Turn | None, window: int | None) -> Block:

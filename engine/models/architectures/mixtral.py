@@ -41,6 +41,7 @@ class MoeSpec(LlamaSpec):
     d_expert: int = 0  # cells of an expert's hidden layer
     shares_of_chosen: bool = True  # the chosen experts' shares sum to 1; else those of all do
     router_bias: bool = False
+    share_before: bool = False  # an expert's share multiplies what it reads, and so its gate, too
     d_shared: int = 0  # of an expert that works at every token, beside the others; 0: none
     shared_bias: bool = False  # of that expert
 
@@ -113,8 +114,12 @@ def expert(
     e: Forward, x: Block, d: str, share: Block, n: int, of_all: Block, bias: bool = False
 ) -> Head:
     """An MLP of `d` hidden cells, gated if the spec says so, times column n of the shares."""
-    gated, axes = e.spec_as(MoeSpec).gated, ("d_model", d)
-    gate = parts.linear(e, "gate", x, "gate", axes, bias) if gated else None  # [n_tokens, d]
+    spec, axes = e.spec_as(MoeSpec), ("d_model", d)
+    gated, before = spec.gated, spec.share_before and d == "d_expert"
+    name = "unscaled.gate" if before else "gate"
+    gate = parts.linear(e, name, x, "gate", axes, bias) if gated else None  # [n_tokens, d]
+    if before:
+        gate = e.block("gate", ops.times_share, gate, share, nth=n)  # [n_tokens, d]
     pre = parts.linear(e, "pre", x, "in", axes, bias)  # [n_tokens, d]
     opened = e.block("act", getattr(ops, e.spec.activation), gate or pre)  # [n_tokens, d]
     values = pre if gated else None
