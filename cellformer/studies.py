@@ -172,8 +172,7 @@ def run(
         check_output(output)
     parts = list(enumerate(prompts, 1))
     _check(asked, parts)
-    digest = sha256(json.dumps(prompts).encode()).hexdigest()
-    told = [stamp(asked.name), str(asked), digest]
+    told = [stamp(asked.name), str(asked), sha256(json.dumps(prompts).encode()).hexdigest()]
     kept: Kept[list[Row]] = Kept(output, told, resume, "prompts", len(parts))
     with kept:
         missing = kept.missing

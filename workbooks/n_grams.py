@@ -72,8 +72,7 @@ def book() -> Book:
     """The workbook."""
     w = Workbook("n-grams")
     growth = w.sheet("Growth", "tables of one to five words: the possible rows, and the known rows")
-    text = w.sheet("Text", "one word per row, with the n-grams that end at this word")
-    of_text(text)
+    of_text(w.sheet("Text", "one word per row, with the n-grams that end at this word"))
     of_growth(growth)
     # longer n-grams occur at most as often as shorter ones that end alike
     counts = w["times"]

@@ -208,8 +208,7 @@ def _build_exercise(name: str, output: Path | None, asked: Asked, force: bool) -
     if found.n_tokens:
         expected = announce(names.model(name), found.n_tokens, 0, (), force)
     kind = "solved" if asked.solved else "exercise"
-    title = names.title(name)
-    path = output or Path(f"{title}-{kind}-{asked.level}.xlsx")
+    path = output or Path(f"{names.title(name)}-{kind}-{asked.level}.xlsx")
     return write(lambda layout: found.book(asked.solved, layout), path, expected=expected)
 
 

@@ -14,6 +14,7 @@ from cellformer.command.cells import watched_cell
 from cellformer.command.console import console, line
 from cellformer.command.options import workbook_names
 from cellformer.command.printing import value_text
+from cellformer.command.results import Reached
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.evaluator import Evaluator
 from cellformer.engine.cells.groups import grouped
@@ -91,32 +92,6 @@ Values = Mapping[tuple[str, int, int], Any]
 
 
 @dataclass(frozen=True)
-class Reached:
-    """An edit, or all edits of a block, that reach a cell, and its value with these alone."""
-
-    name: str
-    at: str
-    alone: Any
-    was: Any = None  # of one edit: its cell as built,
-    now: Any = None  # and what was typed
-    n: int = 1
-
-    def told(self) -> str:
-        """It in a sentence."""
-        if self.n > 1:
-            alone = _short(self.alone)
-            return (
-                f"{self.n:,} edits of {self.name} affect this cell. With only these edits, the "
-                f"cell is {alone}."
-            )
-        return (
-            f"{self.at} ({self.name}) was {_short(self.was)} as built and is "
-            f"{_short(self.now)} now. With only this edit, the explained cell is "
-            f"{_short(self.alone)}."
-        )
-
-
-@dataclass(frozen=True)
 class Asked:
     """The cell in question, of a workbook with edits."""
 
@@ -164,9 +139,9 @@ class Asked:
             block, i, j = several[0]
             one = by_name.get(f"{block}[{i},{j}]")
             if one is None or len(values) > 1:
-                found.append(Reached(block, self.book.area(block), alone, n=len(values)))
+                found.append(Reached(block, self.book.area(block), None, None, len(values), alone))
             else:
-                found.append(Reached(one.name, one.where, alone, one.was, one.now))
+                found.append(Reached(one.name, one.where, one.was, one.now, 1, alone))
         return sorted(found, key=lambda one: -self._apart(one.alone))
 
     def _apart(self, value: Any) -> float:
@@ -250,17 +225,17 @@ class Asked:
 
     def _of_page(self) -> str:
         """A cell in no block or table."""
+        formula = "" if self.built.formula is not None else None
         if self._kept:
             assert self.file is not None
-            formula = self.file[self.built.sheet].cell((self.built.row, self.built.col)).formula
-            if formula is not None:
-                return f"a formula of the sheet {self.built.sheet}: ={formula}"
-            return "a text" if isinstance(self.saved, str) else "a number"
-        if self.built.formula is not None:
-            return f"a formula of the sheet {self.built.sheet}"
-        if not self.built.exists:
+            typed = self.file[self.built.sheet].cell((self.built.row, self.built.col)).formula
+            formula = None if typed is None else f": ={typed}"
+        if formula is not None:
+            return f"a formula of the sheet {self.built.sheet}{formula}"
+        if not self.built.exists and not self._kept:
             return "empty"
-        return "a text" if isinstance(self.built.value, str) else "a number"
+        value = self.saved if self._kept else self.built.value
+        return "a text" if isinstance(value, str) else "a number"
 
     def _value(self) -> Iterator[str]:
         value, was, saved = self.value, self.built.value, self.saved
@@ -307,8 +282,7 @@ class Asked:
                 else f"{n:,} edits; none of them affects this cell"
             )
             yield f"The file has {some}."
-        for one in self.reached[:LISTED]:
-            yield one.told()
+        yield from map(_told, self.reached[:LISTED])
         if (more := sum(one.n for one in self.reached[LISTED:])) > 0:
             yield f"{more:,} more {'edit reaches' if more == 1 else 'edits reach'} it."
 
@@ -324,18 +298,22 @@ class Asked:
             "a1": self.built.a1,
             "says": list(self.says()),
             "reads": self.areas(),
-            "edits": [
-                {
-                    "cell": one.name,
-                    "at": one.at,
-                    "was": one.was,
-                    "now": one.now,
-                    "n": one.n,
-                    "alone": one.alone,
-                }
-                for one in self.reached
-            ],
+            "edits": self.reached,
         }
+
+
+def _told(one: Reached) -> str:
+    """An edit that reaches the cell, in a sentence."""
+    alone = _short(one.alone)
+    if one.n > 1:
+        return (
+            f"{one.n:,} edits of {one.cell} affect this cell. With only these edits, the cell is "
+            f"{alone}."
+        )
+    return (
+        f"{one.at} ({one.cell}) was {_short(one.was)} as built and is {_short(one.now)} now. "
+        f"With only this edit, the explained cell is {alone}."
+    )
 
 
 def _alike(a: Any, b: Any, within: float) -> bool:

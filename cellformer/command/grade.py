@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from cellformer.command.answer import Answer
 from cellformer.command.console import console, line
+from cellformer.command.results import NotMarked
 from cellformer.engine import InputError
 from cellformer.engine.cells.texts import cut
 from cellformer.engine.studies.exercises import MOST_EXERCISES
@@ -54,13 +55,6 @@ def grade(
     )
 
 
-class _NotMarked(NamedTuple):
-    """A file without marks, and why."""
-
-    file: str
-    why: str
-
-
 @dataclass
 class _Class:
     """The files of a class: each is graded when it is asked for, and once."""
@@ -68,31 +62,31 @@ class _Class:
     grade: Callable[[str | Path], Grade]
     files: Sequence[str | Path]
     noun: str = "file"
-    done: list[Grade | _NotMarked] = field(default_factory=list)
+    done: list[Grade | NotMarked] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[Grade | _NotMarked]:
+    def __iter__(self) -> Iterator[Grade | NotMarked]:
         for k, file in enumerate(self.files):
             if k == len(self.done):
                 self.done.append(self._grade(file))
             yield self.done[k]
 
-    def _grade(self, file: str | Path) -> Grade | _NotMarked:
+    def _grade(self, file: str | Path) -> Grade | NotMarked:
         try:
             return self.grade(file)
         except InputError as error:
-            return _NotMarked(str(file), str(error).removeprefix(f"{file}: "))
+            return NotMarked(str(file), str(error).removeprefix(f"{file}: "))
 
     def result(self) -> dict[str, Any]:
         """The marks as JSON."""
         grades = [found for found in self if isinstance(found, Grade)]
         return {
             "files": [{**asdict(found), "score": found.score} for found in grades],
-            "not_marked": [found._asdict() for found in self if isinstance(found, _NotMarked)],
+            "not_marked": [found for found in self if isinstance(found, NotMarked)],
         }
 
     def fault(self) -> str:
         """The last line if a file was not marked, else an empty text."""
-        missing = [found for found in self if isinstance(found, _NotMarked)]
+        missing = [found for found in self if isinstance(found, NotMarked)]
         if not missing:
             return ""
         first = cut(f"{missing[0].file}: {missing[0].why}", 250)
@@ -104,14 +98,14 @@ class _Class:
         )
 
 
-def _record(found: Grade | _NotMarked) -> dict[str, str]:
+def _record(found: Grade | NotMarked) -> dict[str, str]:
     """The row of a file, by the heads of the table."""
     return dict(zip(HEADS, _row(found), strict=True))
 
 
-def _row(found: Grade | _NotMarked) -> list[str]:
+def _row(found: Grade | NotMarked) -> list[str]:
     """The file, the reader's name, the score, a mark for each exercise, and a message."""
-    if isinstance(found, _NotMarked):
+    if isinstance(found, NotMarked):
         return [found.file, "", "", *("" for _ in NUMBERS), found.why]
     marks = [RIGHT if all(c.right for c in cells) else WRONG for cells in found.exercises]
     said = [

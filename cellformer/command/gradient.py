@@ -28,7 +28,6 @@ from cellformer.engine import InputError
 from cellformer.engine.cells import finite
 from cellformer.engine.studies import sensitivity
 from cellformer.engine.studies.sensitivity import Options, Sensitivity
-from cellformer.studies import Task, absolute
 
 Top = Annotated[int, typer.Option("--top", min=1, help="Number of rows in each list.")]
 
@@ -62,10 +61,8 @@ def gradient(
     """
     many = Many(prompts, output, Sharing(jobs, dask, resume))
     if many.wanted(prompt=prompt, ids=ids):
-        where = absolute(name), not no_special, force
-        return many.report(
-            Task("gradient", *where, target or "", rival or "", options=Options(top))
-        )
+        words = {"target": target, "rival": rival}
+        return many.report("gradient", name, no_special, force, Options(top), **words)
     if names.is_worksheet(name):
         names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special, rival=rival)
         if target is None or not is_cell(target):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -15,7 +16,7 @@ from cellformer.command.console import line
 from cellformer.command.sharing import Sharing
 from cellformer.engine import InputError
 from cellformer.names import given_options
-from cellformer.studies import Task
+from cellformer.studies import Task, absolute
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -42,9 +43,14 @@ class Many:
             )
         return True
 
-    def report(self, asked: Task) -> Answer:
-        """Write or print the table of a study. Raises InputError."""
+    def report(
+        self, kind: str, name: str, no_special: bool, force: bool, options: Any, **words: str | None
+    ) -> Answer:
+        """Write or print the table of a study; `words` are the target, the rival and the text of
+        prompts that have none of their own. Raises InputError."""
         assert self.prompts is not None
+        told = {what: word or "" for what, word in words.items()}
+        asked = Task(kind, absolute(name), not no_special, force, **told, options=options)
         prompts = studies.read(self.prompts)
         with (
             self.sharing.workers() as workers,

@@ -31,7 +31,6 @@ from cellformer.engine.studies.part_names import said
 from cellformer.engine.studies.patching import Comparison
 from cellformer.engine.studies.study import Asked
 from cellformer.engine.text.tokenizer import shown
-from cellformer.studies import Task, absolute
 
 TOP = 20  # sites that are listed
 
@@ -97,9 +96,8 @@ def patch(
     path = pair.path_ends(from_, to)
     many = Many(prompts, output, Sharing(jobs, dask, resume))
     if many.wanted(prompt=prompt, ids=ids, from_=from_, to=to):
-        where, only = (absolute(name), not no_special, force), pair.Options(tuple(site or ()))
-        told = target or "", rival or "", against or ""
-        return many.report(Task("patch", *where, *told, options=only))
+        options, words = pair.Options(tuple(site or ())), {"rival": rival, "against": against}
+        return many.report("patch", name, no_special, force, options, target=target, **words)
     if against is None:
         raise InputError("give the text that supplies the values: --against TEXT")
     loaded = names.load(name, prompt, ids, not no_special, force=force)

@@ -3,10 +3,12 @@
 docs/json.md is made of this file, and tests hold every command's --json to it.
 """
 
+from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    NamedTuple,
     NotRequired,
     TypedDict,
     get_type_hints,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:  # their rows; no command waits for studies that it does not n
         sensitivity,
         sweep,
     )
+    from cellformer.exporters.edits import grading
     from cellformer.workbooks.adder import proof
 
 Rows = list[list[float | str | bool | None]]  # of a block; null: a blank cell, or no finite number
@@ -176,11 +179,15 @@ class Trace(TypedDict):
     ]
 
 
-class Reached(Change):
+@dataclass(frozen=True)
+class Reached:
     """An edit of the file that reaches a cell; if there are more than 50, all edits of a block
     together."""
 
+    cell: Annotated[str, "its name"]
     at: Annotated[str, "its address"]
+    was: Annotated[float | str | bool | None, "its value as built"]
+    now: Annotated[float | str | bool | None, "its value"]
     n: Annotated[int, "number of edits; with several edits, was and now are null"]
     alone: Annotated[float | str | bool | None, "the cell's value with this edit alone"]
 
@@ -463,15 +470,6 @@ class Import(TypedDict):
     added: Annotated[int, "number of added cells, which are left out"]
 
 
-class Marked(TypedDict):
-    """A yellow cell."""
-
-    name: Annotated[str, "its name"]
-    right: Annotated[bool, "whether it is"]
-    said: Annotated[str, "the comment on the answer"]
-    slips: Annotated[list[str], "known errors found in the answer"]
-
-
 class Graded(TypedDict):
     """A file."""
 
@@ -479,10 +477,10 @@ class Graded(TypedDict):
     reader: Annotated[str, "the name in it"]
     level: Annotated[int, "of the exercises"]
     score: Annotated[int, "exercises that are right"]
-    exercises: Annotated[list[list[Marked]], "the cells of each"]
+    exercises: Annotated[list[list["grading.Marked"]], "the cells of each"]
 
 
-class NotMarked(TypedDict):
+class NotMarked(NamedTuple):
     """A file without marks."""
 
     file: Annotated[str, "its name"]
@@ -496,17 +494,18 @@ class Grade(TypedDict):
     not_marked: Annotated[list[NotMarked], "the others"]
 
 
-class Verdict(TypedDict):
+@dataclass(frozen=True)
+class Verdict:
     """The verdict of an engine."""
 
     engine: Annotated[str, "its name"]
     verdict: Annotated[str, "agrees, disagrees, skipped or not installed"]
-    cells: Annotated[int, "that were compared"]
+    cells: Annotated[int, "that were compared"] = 0
     largest: Annotated[
         float | None, "largest difference; null: no difference, or a value is not a number"
-    ]
-    where: Annotated[str, "the cell with the largest difference"]
-    why: Annotated[str, "the reason for skipping the engine, or how to install the engine"]
+    ] = None
+    where: Annotated[str, "the cell with the largest difference"] = ""
+    why: Annotated[str, "the reason for skipping the engine, or how to install the engine"] = ""
 
 
 class Verify(TypedDict):
@@ -645,12 +644,11 @@ def hints(kind: type) -> dict[str, Any]:
     """The fields of a kind of result, or of a row, with their meanings."""
     from cellformer.engine import studies
     from cellformer.engine.cells.packages import modules
+    from cellformer.exporters.edits import grading
     from cellformer.workbooks.adder import proof
 
-    rooms = {"proof": proof} | {
-        module.__name__.rpartition(".")[2]: module
-        for module in modules(studies.__name__, studies.__path__)
-    }
+    of_studies = modules(studies.__name__, studies.__path__)
+    rooms = {module.__name__.rpartition(".")[2]: module for module in (*of_studies, grading, proof)}
     return get_type_hints(
         kind, rooms | globals() if is_typeddict(kind) else None, include_extras=True
     )

@@ -13,7 +13,6 @@ from cellformer.command.many import Many
 from cellformer.command.sharing import Sharing
 from cellformer.engine.studies import study as declared
 from cellformer.engine.studies.study import Study
-from cellformer.studies import Task, absolute
 
 
 def command(study: Study) -> Callable[..., Answer]:
@@ -37,8 +36,7 @@ def command(study: Study) -> Callable[..., Answer]:
         many = Many(prompts, output, Sharing(jobs, dask, resume))
         asked = study.options(**given)
         if many.wanted(prompt=prompt, ids=ids):
-            where = absolute(name), not no_special, force
-            return many.report(Task(study.name, *where, target or "", options=asked))
+            return many.report(study.name, name, no_special, force, asked, target=target)
         loaded = names.load(name, prompt, ids, not no_special, force=force)
         word, rows = study.rows(
             loaded.asked(force, not no_special, target=target or "", options=asked)

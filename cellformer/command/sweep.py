@@ -37,7 +37,7 @@ from cellformer.engine.studies.sweep import Row, Watched
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.cells import SheetCell, is_address
 from cellformer.exporters.edits.edited import Edited, EditedModel
-from cellformer.studies import Task, absolute, write
+from cellformer.studies import write
 
 CurveFile = Annotated[
     Path | None, typer.Option("-o", help="Output file: .csv, .png or .parquet (default: print).")
@@ -78,8 +78,7 @@ def sweep(
     many = Many(prompts, output, Sharing(jobs, dask, resume))
     asked = sweeping.Options(cell, start, stop, n_steps)
     if many.wanted(prompt=prompt, ids=ids):
-        where = absolute(name), not no_special, force
-        return many.report(Task("sweep", *where, target or "", options=asked))
+        return many.report("sweep", name, no_special, force, asked, target=target)
     if output and output.suffix.lower() not in (".csv", ".png"):
         raise InputError(f"{output}: the name of an output file must end in .csv or .png")
     if start == stop:

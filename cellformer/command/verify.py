@@ -12,13 +12,14 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from cellformer.command import results
 from cellformer.command.answer import Answer
 from cellformer.command.console import console, line
+from cellformer.command.results import Verdict
 from cellformer.engine import InputError
 from cellformer.engine.cells.errors import nearest
 from cellformer.exporters import web
-from cellformer.exporters.checking import javascript
+from cellformer.exporters.checking import javascript, verify
 from cellformer.exporters.checking.audit import audit
 from cellformer.exporters.checking.child_processes import Job, OnProgress, Outcome, run
-from cellformer.exporters.checking.verify import ENGINES, Verdict, read, verify_all
+from cellformer.exporters.checking.verify import ENGINES, read, verify_all
 from cellformer.exporters.file.reading import present
 
 JAVASCRIPT = "javascript"  # Node.js, of pages
@@ -48,7 +49,7 @@ def report(file: Path, engine: str, seconds: float) -> Answer:
         "engines": [
             _plain(one, found[one])
             if one in found
-            else _verdict(one, ABSENT, why=ENGINES[one].remedy)
+            else Verdict(one, ABSENT, why=ENGINES[one].remedy)
             for one in wanted
         ],
         "rules": list(found[FILE].value or filter(None, [found[FILE].fault])),
@@ -79,22 +80,22 @@ def _of_page(file: Path, engine: str, seconds: float) -> Answer:
         raise InputError(f"{engine} does not recompute pages; use {JAVASCRIPT}")
     job = javascript.job(file)
     if not javascript.installed():
-        return _on_page(file, _verdict(JAVASCRIPT, ABSENT, why=javascript.REMEDY))
+        return _on_page(file, Verdict(JAVASCRIPT, ABSENT, why=javascript.REMEDY))
     with _progress() as on_progress, TemporaryDirectory() as folder:
         found = run({JAVASCRIPT: job}, Path(folder).resolve(), seconds, on_progress)[JAVASCRIPT]
     verdict: javascript.Verdict | None = found.value
     if verdict is None:
-        return _on_page(file, _verdict(JAVASCRIPT, SKIPPED, why=found.fault))
+        return _on_page(file, Verdict(JAVASCRIPT, SKIPPED, why=found.fault))
     where = f"{verdict.cells:,} cells in {verdict.blocks:,} blocks"
     if verdict.differ:
         where = (
             f"{verdict.differ:,} of {verdict.blocks:,} blocks differ; the first is {verdict.first}"
         )
     said = DISAGREES if verdict.differ else AGREES
-    return _on_page(file, _verdict(JAVASCRIPT, said, verdict.cells, where=where))
+    return _on_page(file, Verdict(JAVASCRIPT, said, verdict.cells, where=where))
 
 
-def _on_page(file: Path, said: results.Verdict) -> Answer:
+def _on_page(file: Path, said: Verdict) -> Answer:
     """The answer for a page."""
     told: results.Verify = {
         "file": str(file),
@@ -103,36 +104,17 @@ def _on_page(file: Path, said: results.Verdict) -> Answer:
         "uncomputed": 0,
         "digits": None,
     }
-    code = {AGREES: 0, DISAGREES: 1}.get(said["verdict"], 3)
+    code = {AGREES: 0, DISAGREES: 1}.get(said.verdict, 3)
     return Answer(partial(_tell, told), lambda: told, "engines", code)
 
 
-def _verdict(
-    engine: str,
-    verdict: str,
-    cells: int = 0,
-    largest: float | None = None,
-    where: str = "",
-    why: str = "",
-) -> results.Verdict:
-    """A verdict as JSON."""
-    return {
-        "engine": engine,
-        "verdict": verdict,
-        "cells": cells,
-        "largest": largest,
-        "where": where,
-        "why": why,
-    }
-
-
-def _plain(engine: str, outcome: Outcome) -> results.Verdict:
+def _plain(engine: str, outcome: Outcome) -> Verdict:
     """An engine's verdict as JSON."""
-    verdict: Verdict | None = outcome.value
+    verdict: verify.Verdict | None = outcome.value
     if verdict is None or verdict.skipped:
-        return _verdict(engine, SKIPPED, why=verdict.skipped if verdict else outcome.fault)
+        return Verdict(engine, SKIPPED, why=verdict.skipped if verdict else outcome.fault)
     said = AGREES if verdict.agrees else DISAGREES
-    return _verdict(engine, said, verdict.n_cells, verdict.largest, verdict.where)
+    return Verdict(engine, said, verdict.n_cells, verdict.largest, verdict.where)
 
 
 def _tell(told: results.Verify) -> None:
@@ -145,21 +127,19 @@ def _tell(told: results.Verify) -> None:
     for fault in told["rules"]:
         line(f"{'excel':<12} {fault}")
     for one in told["engines"]:
-        line(f"{one['engine']:<12} {_said(one)}")
+        line(f"{one.engine:<12} {_said(one)}")
 
 
-def _said(one: results.Verdict) -> str:
+def _said(one: Verdict) -> str:
     """An engine's verdict in a line."""
-    if one["verdict"] == ABSENT:
-        return f"not installed; {one['why']}"
-    if one["verdict"] == SKIPPED:
-        return f"skipped: {one['why']}"
-    said = "agrees   " if one["verdict"] == AGREES else "DISAGREES"
-    if one["largest"] is None:
-        return f"{said} {one['where']}"
-    return (
-        f"{said} {one['cells']:,} cells, largest difference {one['largest']:.1e} at {one['where']}"
-    )
+    if one.verdict == ABSENT:
+        return f"not installed; {one.why}"
+    if one.verdict == SKIPPED:
+        return f"skipped: {one.why}"
+    said = "agrees   " if one.verdict == AGREES else "DISAGREES"
+    if one.largest is None:
+        return f"{said} {one.where}"
+    return f"{said} {one.cells:,} cells, largest difference {one.largest:.1e} at {one.where}"
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 python docs/scripts/json_results.py
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -92,7 +92,7 @@ def spelt(of: Any) -> str:
         return spelt(inner[0])
     if origin in (Union, UnionType):
         return " or ".join(dict.fromkeys(map(spelt, inner)))
-    if origin is list:
+    if origin in (list, Sequence):
         return f"list of {spelt(inner[0])}"
     if origin is tuple:
         return f"[{', '.join(map(spelt, inner))}]"

@@ -64,8 +64,7 @@ class Decoder:
             elif len(shape) == 1:
                 weights[name] = np.full(shape, float(name in gains))
             else:
-                writes = leaf in ("W_O", "W_out")
-                scale = recipe.residual_scale if writes else recipe.scale
+                scale = recipe.residual_scale if leaf in ("W_O", "W_out") else recipe.scale
                 scale = recipe.embed_scale if leaf == "W_E" else scale
                 weights[name] = rng.normal(0, scale, shape)
         return weights

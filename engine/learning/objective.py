@@ -69,11 +69,9 @@ def loss(
     chosen = at.block("chosen", ops.is_number, wanted, numbers)  # [n_tokens, n_words]
     score = at.block("score", ops.along, logits, chosen)  # [n_tokens, 1]
     top = at.block("row_max", ops.row_max, logits)  # [n_tokens, 1]
-    e = at.block("exp", ops.exp, logits, top)  # [n_tokens, n_words]
-    total = at.block("row_sum", ops.row_sum, e)  # [n_tokens, 1]
+    total = at.block("row_sum", ops.row_sum, at.block("exp", ops.exp, logits, top))  # [n_tokens, 1]
     each = at.block("of_token", ops.surprise, score, top, total)  # [n_tokens, 1]
-    counted = at.block("counted", ops.times_rows, each, share)  # [n_tokens, 1]
-    return g.block(LOSS, ops.total, counted)
+    return g.block(LOSS, ops.total, at.block("counted", ops.times_rows, each, share))
 
 
 def next_words(g: Graph, n_prompt: int | None = None) -> tuple[list[int], list[float]]:

@@ -106,8 +106,7 @@ def read(
             raise InputError(
                 f"{folder} is an adapter for another base model: {base} has no {module}"
             )
-        transposed = next(iter(cut.values())).transposed
-        shape = shapes[tensor][:: -1 if transposed else 1]  # [in, out]
+        shape = shapes[tensor][:: -1 if next(iter(cut.values())).transposed else 1]  # [in, out]
         if (a.shape, b.shape) != ((rank, shape[0]), (shape[1], rank)):
             raise InputError(
                 f"{folder} is an adapter for another base model than {base}, or its rank is not "

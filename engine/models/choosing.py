@@ -202,8 +202,7 @@ def _in_range(at: Graph, top_k: Block, top_p: Block, min_p: Block) -> Limits:
         "p": IF(ISNUMBER(p), MAX(LEAST, MIN(1, p)), 1),
         "m": IF(ISNUMBER(m), MAX(0, MIN(1, m)), 0),
     }
-    one = (1, 1)
-    return Limits(*(at.table(name, one, lambda *_, x=x: x) for name, x in valid.items()))
+    return Limits(*(at.table(name, (1, 1), lambda *_, x=x: x) for name, x in valid.items()))
 
 
 def _penalized(g: Graph, sampling: Sampling, never: Sequence[int]) -> Block:

@@ -262,10 +262,7 @@ def write_head(h: Forward, z: Block, of_all: Block, on: Block | None = None) -> 
     if on:
         return Head(z, W_O, None)
     on = h.block("on", ops.in_effect, h.input("switch", 1.0), of_all)  # [1, 1]
-    result = h.block(
-        "result", ops.switched_linear, z, W_O, on, stand_in(h, on)
-    )  # [n_tokens, d_model]
-    return Head(z, W_O, result)
+    return Head(z, W_O, h.block("result", ops.switched_linear, z, W_O, on, stand_in(h, on)))
 
 
 def write_heads(b: Forward, heads: Sequence[Head], bias: bool) -> Block:

@@ -44,5 +44,4 @@ def of_all_tokens(at: Forward, x: Block, present: Block) -> Block:
         seen = at.block("present", ops.present_alone, x, present)  # [n_tokens, d_model]
         return at.block("max", ops.largest, seen)
     op = ops.part_of_all if pooling == "mean" else ops.part_of_root
-    part = at.block("part", op, present, present)  # [n_tokens, 1]
-    return at.block("mean", ops.pooled, x, part)
+    return at.block("mean", ops.pooled, x, at.block("part", op, present, present))

@@ -106,8 +106,7 @@ def write(g: Graph, passage: Passage, model: Model) -> None:
         hidden = lambda t: expression(ended[t, 0])  # noqa: E731
     decoded_text.add(g, model.vocabulary, hidden)
     if passage.chat:
-        strips = passage.chat.template.pieces.strips_answer
-        chats.go_on(g, expression(g["text.whole"][0, 0]), strips)
+        chats.go_on(g, passage.chat, expression(g["text.whole"][0, 0]))
 
 
 def _ends(g: Graph, ends: Sequence[int]) -> Block | None:
@@ -244,8 +243,7 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
     g.fill("position", np.array([[float(n_given - 1)]]))
     g.follow("position", lambda *_: n_prompt[0, 0] - 1)
     if passage.chat and not by_ids:
-        strips = passage.chat.template.pieces.strips_answer
-        chats.go_on(g, expression(g["chat.begun"][0, 0]), strips)
+        chats.go_on(g, passage.chat, expression(g["chat.begun"][0, 0]))
 
 
 def typed_as(

@@ -61,7 +61,7 @@ class TensorEntry:
     turned: bool = False
 
 
-def entry(file: TensorFile, name: str, turned: bool = False) -> TensorEntry:
+def entry(file: "TensorFile | Made", name: str, turned: bool = False) -> TensorEntry:
     """The entry of a tensor at a known place in a file."""
     shape = file.shape(name)[::-1] if turned else file.shape(name)
 
@@ -93,6 +93,10 @@ class Made:
     def read(self, name: str, rows: Span, again: bool) -> np.ndarray:
         """Rows [start, stop)."""
         return self.rows(*rows)
+
+    def whole(self, name: str) -> np.ndarray:
+        """All rows."""
+        return self.rows(0, self.sides[0])
 
 
 def held(path: Path, name: str, values: np.ndarray) -> TensorEntry:

@@ -21,6 +21,7 @@ import numpy as np
 from cellformer.engine.cells.errors import InputError, sides
 from cellformer.engine.cells.fields import LARGEST, Fields
 from cellformer.engine.cells.files import parse_json
+from cellformer.engine.models import tensors
 from cellformer.engine.models.foreign import Config
 from cellformer.engine.models.tensors import FLOATS, Made, TensorEntry
 
@@ -127,14 +128,7 @@ def stems(held: Held, mark: str) -> list[str]:
 
 def entry(folder: Path, name: str, sides: tuple[int, int], rows: Rows, turned: bool) -> TensorEntry:
     """A matrix in terms of other tensors; `turned` if its rows are those of [in, out]."""
-
-    def fetch() -> np.ndarray:
-        values = rows(0, sides[0])
-        return values.T if turned else values
-
-    shape = sides[::-1] if turned else sides
-    file = Made(folder, sides, np.dtype(np.float64), rows)
-    return TensorEntry(shape, "F64", fetch, file, name, turned)
+    return tensors.entry(Made(folder, sides, np.dtype(np.float64), rows), name, turned)
 
 
 def fields_of(words: np.ndarray, bits: int) -> np.ndarray:

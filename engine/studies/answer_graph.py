@@ -194,8 +194,7 @@ class AnswerGraph:
         instead: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         self.graph, self.row, self.instead = graph, row, instead or {}
-        of = objective.logit(graph, row, target, rival)
-        self._slopes = slopes(graph, of)
+        self._slopes = slopes(graph, objective.logit(graph, row, target, rival))
         self.readers = [*readers(graph), answer(graph)]
         self.values = graph.values
 

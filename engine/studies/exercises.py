@@ -162,8 +162,7 @@ def _some(block: Block, rows: int | None, reach: int) -> list[Span]:
     n, m = block.shape
     n, most = min(n, rows) if rows and block.axes[0] == "token" else n, reach * reach // 3
     cells = [(i, j) for i in range(min(n, reach)) for j in range(min(m, reach)) if block.has(i, j)]
-    step = max(1, len(cells) // most)
-    return cells[::-1][::step][:most]
+    return cells[::-1][:: max(1, len(cells) // most)][:most]
 
 
 def _tried(graph: Graph, block: Block, at: Span, looks: Looks) -> Tried:

@@ -81,8 +81,7 @@ def told(model: Model, ids: Sequence[int], readout: Readout) -> Told | None:
         (g for g, (*_, word) in zip(known, facts, strict=True) if _says(model, g, word)), None
     )
     answer = guess("", ids)
-    target = objective.logit(graph, 0, answer.id)
-    slopes = backward(graph, target, switches)
+    slopes = backward(graph, objective.logit(graph, 0, answer.id), switches)
     added = [block for block in graph if block.name not in values]
     values |= {block.name: np.array(graph.inputs[block.name]) for block in added if not block.op}
     _compute(added, values)

@@ -100,14 +100,14 @@ def earlier(chat: Chat) -> str:
     return found
 
 
-def go_on(g: Graph, answer: Expression, strips: bool) -> None:
+def go_on(g: Graph, chat: Chat, answer: Expression) -> None:
     """Add `chat.so_far` [1, 1], the text to type as earlier turns so that the conversation goes
     on after an answer; nothing if the template has no such text."""
     if "chat.earlier" not in g.blocks:
         return
     at, names = g.at("chat"), ("earlier", "said", "answering", "following")
     before, said, answering, following = (g[f"chat.{name}"][0, 0] for name in names)
-    told = _stripped(at, "answer", answer) if strips else answer
+    told = _stripped(at, "answer", answer) if chat.template.pieces.strips_answer else answer
     at.table("so_far", (1, 1), lambda *_: before & said & answering & told & following)
 
 

@@ -150,8 +150,7 @@ def _told(model: Model, passage: Passage, plan: Plan, typed: bool) -> list[Sugge
     temperature. None for another model, or one that is too large to try them."""
     if not (plan.readout.one_token and telling.tells(model)):
         return []
-    ids = passage.ids[: passage.n_prompt]
-    found = telling.told(model, ids, plan.readout)
+    found = telling.told(model, passage.ids[: passage.n_prompt], plan.readout)
     if found is None:
         return []
     answer = found.answer

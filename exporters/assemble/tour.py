@@ -177,8 +177,7 @@ def _attention(book: ModelBook) -> Stop:
 
 
 def _cross(book: ModelBook) -> Stop:
-    canvas = machine.Canvas(book)
-    heads = [head for heads in canvas.heads(SOURCE).values() for head in heads]
+    heads = [head for heads in machine.Canvas(book).heads(SOURCE).values() for head in heads]
     head = machine.sharpest(book, heads)
     told = sentence(
         "Cross attention connects the answer to the source sentence. A token of the answer asks "

@@ -49,6 +49,22 @@ class Suggestion:
     also: tuple[tuple[tuple[str, int, int], float | str], ...] = ()
     others: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
 
+    @classmethod
+    def tried(
+        cls,
+        live: Evaluator,
+        text: str,
+        cell: tuple[str, int, int],
+        value: float | str,
+        watch: tuple[str, int, int],
+        /,
+        **values: Any,
+    ) -> "Suggestion":
+        """An edit that is tried in `live`, and then undone; its text has values for its braces, and
+        `{becomes}` is what `watch` shows after it."""
+        becomes = outcome(live, cell, value, watch)
+        return cls(worded(text, becomes=becomes, **values), cell, value, watch, becomes)
+
     @property
     def decimals(self) -> int | None:
         """The decimals with which the text names, in percent, what `watch` shows; None if it does

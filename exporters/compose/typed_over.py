@@ -56,8 +56,17 @@ class IsFormula(Expression):
         yield self.cell
 
 
+class Missing(Expression):
+    """A number that tells what is missing: 0 as built."""
+
+    __slots__ = ()
+
+    def value(self, look: Look) -> Any:
+        return 0.0
+
+
 @dataclass(slots=True, eq=False)
-class InBoxes(Expression):
+class InBoxes(Missing):
     """The number of boxes with another number of formulas than as built. For an array formula."""
 
     book: Book
@@ -72,16 +81,13 @@ class InBoxes(Expression):
             terms.append(f"(SUM({'*'.join([here.is_formula(notation), *held])})<>{n})")
         return f"IFERROR(0+{'+'.join(terms)},0)"
 
-    def value(self, look: Look) -> Any:
-        return 0.0
-
     def areas(self) -> Iterator[Area]:
         yield from self.numbered
         yield from (self.book.sheets[name][rect] for name, rect, _ in self.boxes)
 
 
 @dataclass(slots=True, eq=False)
-class InRanges(Expression):
+class InRanges(Missing):
     """The number of cells from the first without a formula to the last of all ranges; 0 if all
     have one. For an array formula."""
 
@@ -109,9 +115,6 @@ class InRanges(Expression):
             seen = [*_seen(block.mask, i, j, found.area.rect)]
         held = here.without_blanks(notation)
         return "*".join([f"(1-{here.is_formula(notation)})", f"({place})", *held, *seen])
-
-    def value(self, look: Look) -> Any:
-        return 0.0
 
     def areas(self) -> Iterator[Area]:
         yield from self.numbered
@@ -160,7 +163,7 @@ def _seen(mask: Mask, i: str, j: str, rect: Rect) -> Iterator[str]:
 
 
 @dataclass(slots=True, eq=False)
-class OfCells(Expression):
+class OfCells(Missing):
     """The missing part of the sum of some cells: 0 as built."""
 
     book: Book
@@ -179,9 +182,6 @@ class OfCells(Expression):
                     terms.append(f"{notation.call(ISFORMULA, [address])[0]}*{weight}")
                     whole += weight
         return f"IFERROR({whole}-({'+'.join(terms)}),0)" if terms else "0"
-
-    def value(self, look: Look) -> Any:
-        return 0.0
 
     def areas(self) -> Iterator[Area]:
         yield from (found.area for found, *_ in self.pieces)
@@ -263,8 +263,7 @@ def _by_ranges(
         return IF(changed, InRanges(page.book, places[k], numbered), 0)
 
     at, shape = (top + len(some), left), (len(places), 1)
-    in_ranges = page.show("typed_over.ranges", at, in_places, "count", shape, array=True)
-    furthest = MAX(in_ranges)
+    furthest = MAX(page.show("typed_over.ranges", at, in_places, "count", shape, array=True))
     return IF(furthest == 0, -1, end - furthest)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from openpyxl.formula.tokenizer import Token, Tokenizer, TokenizerError
@@ -38,12 +38,12 @@ BEFORE = "reads another yellow cell, and that cell is not right"
 
 @dataclass(frozen=True)
 class Marked:
-    """The mark of one yellow cell: 1 if it is right, and the message about it."""
+    """A yellow cell."""
 
-    name: str
-    right: bool
-    said: str
-    slips: tuple[str, ...] = ()
+    name: Annotated[str, "its name"]
+    right: Annotated[bool, "whether it is"]
+    said: Annotated[str, "the comment on the answer"]
+    slips: Annotated[Sequence[str], "known errors found in the answer"] = ()
 
 
 @dataclass(frozen=True)

@@ -135,8 +135,7 @@ class _Tags:
         found = np.flatnonzero(self.initials == ord(name[0]))
         for k, letter in enumerate(name[1:], 2):
             found = found[self.bytes[self.starts[found] + k] == ord(letter)]
-        after = self.bytes[self.starts[found] + len(name) + 1]
-        return found[ENDS_NAME[after]]
+        return found[ENDS_NAME[self.bytes[self.starts[found] + len(name) + 1]]]
 
     def attribute(self, name: str) -> Positions:
         """The offset of the value of each attribute with that one-letter name, after its quote."""

@@ -412,8 +412,7 @@ def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
 def token_texts(book: ModelBook, axis: str = "token") -> Area:
     """The row of cells on Play that show the texts of all tokens."""
     n = book.passage.n_source if axis == SOURCE else len(book.passage.ids)
-    end = PROMPT_COL + n
-    return book.sheet(PLAY)[book.plan.rows_of_tokens[axis], PROMPT_COL:end]
+    return book.sheet(PLAY)[book.plan.rows_of_tokens[axis], PROMPT_COL : PROMPT_COL + n]
 
 
 def prompt_text(book: ModelBook, k: int) -> str:

@@ -349,10 +349,8 @@ def suggestions(book: ModelBook, edges: Sequence[CellEdge]) -> list[Suggestion]:
         )
         tried.append(Suggestion(text, (CUTS, k, 0), 0.0, (AFTER_CUTS, 0, 0), becomes))
     watch = (REST, 0, book.passage.n_prompt - 1)
-    becomes = outcome(live, (THRESHOLD, 0, 0), 1000.0, watch)
-    text = worded(
+    text = (
         "Type ‘1000’ as threshold. All edges of the answer are then below this threshold, and "
-        "together have the value {becomes:.3f}.",
-        becomes=becomes,
+        "together have the value {becomes:.3f}."
     )
-    return [*tried, Suggestion(text, (THRESHOLD, 0, 0), 1000.0, watch, becomes)]
+    return [*tried, Suggestion.tried(live, text, (THRESHOLD, 0, 0), 1000.0, watch)]

@@ -155,8 +155,8 @@ class Asked:
         dials = page.typed_at(ASKED, (at, 1), [[self.begun[name]] for name in typed], "dial")
 
         def counts_as(k: int, _: int) -> Expression:
-            most = self.most[typed[k]]
-            return IFERROR(MIN(MAX(INT(dials[k, 0]), 0), most), 0)  # a text: the first
+            # a text: the first
+            return IFERROR(MIN(MAX(INT(dials[k, 0]), 0), self.most[typed[k]]), 0)
 
         self.used = page.computed_at(
             USED, (at, 2), (len(typed), 1), counts_as, "id", head="counts as"

@@ -85,24 +85,16 @@ def explained(book: ModelBook) -> Expression:
 def suggestions(book: ModelBook) -> list[Suggestion]:
     """Three edits: a step too large, one in the other direction, and one without the part that
     moves most."""
-    live, begun = Evaluator(book.graph), book.value(RATE, 0, 0)
-
-    def after(cell: str, value: float) -> float:
-        return outcome(live, (cell, 0, 0), value, (LOSS_AFTER, 0, 0))
+    live, begun, watch = Evaluator(book.graph), book.value(RATE, 0, 0), (LOSS_AFTER, 0, 0)
 
     def suggestion(text: str, cell: str, value: float) -> Suggestion:
-        becomes = after(cell, value)
-        told = worded(
-            "Type ‘{value:g}’ {text}: the loss after the step is {becomes:.3f}.",
-            value=value,
-            text=worded(text),
-            becomes=becomes,
-        )
-        return Suggestion(told, (cell, 0, 0), value, (LOSS_AFTER, 0, 0), becomes)
+        told = "Type ‘{value:g}’ {text}: the loss after the step is {becomes:.3f}."
+        at, where = (cell, 0, 0), worded(text)
+        return Suggestion.tried(live, told, at, value, watch, value=value, text=where)
 
     cost = book.value(LOSS, 0, 0)
     longer = [rate for rate in reversed(nudge.RATES) if rate > begun] or [2 * begun]
-    far = next((rate for rate in longer if after(RATE, rate) > cost), None)
+    far = next((rate for rate in longer if outcome(live, (RATE, 0, 0), rate, watch) > cost), None)
     learn = [
         p for p in nudge.gradients(book.graph) if book.value(f"nudge.{p}.{nudge.LEARNS}", 0, 0)
     ]

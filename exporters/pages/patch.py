@@ -324,15 +324,9 @@ def suggestions(book: ModelBook, grid: Grid) -> list[Suggestion]:
     live, lead = Evaluator(book.graph), (LEAD, 0, 0)
 
     def switched(take: Block, t: int, text: str) -> Suggestion:
-        becomes = outcome(live, (take.name, t, 0), 1.0, lead)
-        told = worded(
-            "Type ‘1’ for {part} at word {t}, {text}: the lead becomes {becomes:.3f}.",
-            part=said(take.path),
-            t=t,
-            text=worded(text),
-            becomes=becomes,
-        )
-        return Suggestion(told, (take.name, t, 0), 1.0, lead, becomes)
+        told = "Type ‘1’ for {part} at word {t}, {text}: the lead becomes {becomes:.3f}."
+        values = {"part": said(take.path), "t": t, "text": worded(text)}
+        return Suggestion.tried(live, told, (take.name, t, 0), 1.0, lead, **values)
 
     sizes = [
         (abs((patched and patched.recovered) or 0.0), -k, -t)

@@ -31,7 +31,7 @@ from cellformer.exporters.compose.book import Place
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.dressing import When
 from cellformer.exporters.compose.sentences import rounded, sentence
-from cellformer.exporters.compose.story import Suggestion, outcome
+from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model import layout, packed_weights
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.words import plain
@@ -104,15 +104,9 @@ def suggestions(book: ModelBook, effects: Sequence[Rounded]) -> list[Suggestion]
     worst = min(alone, key=lambda e: e.lead).part
 
     def suggestion(text: str, cell: str, bits: int) -> Suggestion:
-        becomes = outcome(live, (cell, 0, 0), float(bits), (LEAD, 0, 0))
-        told = worded(
-            "Type ‘{bits}’ {text}: the lead goes from {before:.3f} to {becomes:.3f}.",
-            bits=bits,
-            text=worded(text),
-            before=before,
-            becomes=becomes,
-        )
-        return Suggestion(told, (cell, 0, 0), float(bits), (LEAD, 0, 0), becomes)
+        told = "Type ‘{bits}’ {text}: the lead goes from {before:.3f} to {becomes:.3f}."
+        edit = (cell, 0, 0), float(bits), (LEAD, 0, 0)
+        return Suggestion.tried(live, told, *edit, bits=bits, text=worded(text), before=before)
 
     return [
         suggestion("as bits for all parts", ALL_BITS, 4),

@@ -12,14 +12,13 @@ from dataclasses import astuple
 from cellformer.engine import Evaluator, InputError
 from cellformer.engine.cells.expression import Area, Expression, Function, Nth, expression
 from cellformer.engine.cells.functions import MATCH, MAX, SUM
-from cellformer.engine.cells.language import worded
 from cellformer.engine.studies import heads as habits
 from cellformer.engine.studies import scores
 from cellformer.engine.studies.part_names import said
 from cellformer.exporters.compose.composer import Composer
 from cellformer.exporters.compose.lookups import entry, product_sum
 from cellformer.exporters.compose.sentences import percent, rounded, sentence
-from cellformer.exporters.compose.story import Suggestion, outcome
+from cellformer.exporters.compose.story import Suggestion
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.asked_score import DIALS, HEAD, SIDES, TOKENS, AskedScore
 from cellformer.exporters.model.model_book import ModelBook
@@ -204,11 +203,7 @@ def suggestions(asked: AskedScore) -> list[Suggestion]:
     last = book.graph[SUMS].shape[0] - 1
 
     def suggestion(text: str, dial: tuple[str, int], value: int, col: int) -> Suggestion:
-        cell, watch = (*dial, 0), (SUMS, last, col)
-        becomes = outcome(live, cell, float(value), watch)
-        return Suggestion(
-            worded(text, n=value, becomes=becomes), cell, float(value), watch, becomes
-        )
+        return Suggestion.tried(live, text, (*dial, 0), float(value), (SUMS, last, col), n=value)
 
     query, key, rival = begun[TOKENS]
     other = [key, *(k for k in range(query + 1) if k not in (key, rival))][-1]

@@ -135,8 +135,7 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
         is_answer = book.plan.chat or book.plan.sources
         sheet.put(top, PROMPT_COL - 1, worded("answer") if is_answer else "as text", "line label")
         typed = "" if is_answer else g["sentence"][0, 0] & ""
-        whole = answered(book, g["text.whole"][0, 0], typed)
-        ws.show("text", at, whole, "line")
+        ws.show("text", at, answered(book, g["text.whole"][0, 0], typed), "line")
         sheet.merged.append(sheet[top, PROMPT_COL : PROMPT_COL + WIDE].rect)
         sheet.heights[top] = TWO_LINES
         if "chat.so_far" in g.blocks:

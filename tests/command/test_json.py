@@ -77,7 +77,7 @@ def assert_is(kind: Any, value: Any, where: str = "result") -> None:
         hints = results.hints(kind)
         for key, held in value.items():
             assert_is(hints[key], held, f"{where}.{key}")
-    elif origin is list:
+    elif origin in (list, Sequence):
         assert isinstance(value, list), where
         for held in value:
             assert_is(inner[0], held, f"{where}[]")

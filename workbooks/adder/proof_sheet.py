@@ -184,8 +184,7 @@ def ask(ws: Composer, g: Forward) -> Asked:
 
     def known(i: int, _: int) -> Expression:
         if i == 0:
-            whole = AND(place > 0, place < PLACES + 2, INT(place) == place)
-            return IF(whole, place, 0)
+            return IF(AND(place > 0, place < PLACES + 2, INT(place) == place), place, 0)
         text = TRIM(typed[i, 0] & "")
         digit = IFERROR(FIND(text, DIGITS) - 1, FAULT)
         return IF(LEN(text) == 0, EMPTY, IF(LEN(text) == 1, digit, FAULT))
@@ -440,8 +439,7 @@ def below(ws: Composer) -> None:
 def suggestions() -> list[Suggestion]:
     """Edits, with the number of cases that stay proved."""
     model = trained.load()
-    broken = folded(model, {("W_E", 9, 0): 0.0})
-    some, few = proved(model, 1), proved(broken, 3)
+    some, few = proved(model, 1), proved(folded(model, {("W_E", 9, 0): 0.0}), 3)
     watch, last = (f"{PROOF}.counts", 0, 1), 2 * BASE
     return [
         Suggestion(

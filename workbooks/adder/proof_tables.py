@@ -55,6 +55,8 @@ GAINS = {
     "ln2": f"{BLOCK}.ln2.w",
 }
 Formula = Callable[[int, int], Expression]
+# of a row, of the k-th number, low (0) or high (1): the bound, and the room for rounding
+Bound = Callable[[int, int, int], tuple[Expression, Expression]]
 
 
 class Asked(NamedTuple):
@@ -111,8 +113,7 @@ class Tables:
         self.table("fits", (1, 1), lambda *_: IF(AND(*self._as_built(), *self._numbers()), 1, 0))
         gains = list(GAINS.values())
         self.table("gain", (len(gains), WIDE), lambda i, k: N(g[gains[i]][0, k]))
-        eps = g[f"{BLOCK}.ln1.eps"]
-        self.table("eps", (1, 1), lambda *_: N(eps[0, 0]))
+        self.table("eps", (1, 1), lambda *_: N(g[f"{BLOCK}.ln1.eps"][0, 0]))
         self.spread("W_K", [g[f"{KEYS}.W_K"]])
         self.spread("W_V", [g[f"{KEYS}.W_V"]])
         for h, head in enumerate(HEADS):
@@ -174,23 +175,28 @@ class Tables:
 
     # --- interval arithmetic -----------------------------------------------------------------
 
+    def bounds(self, name: str, n_rows: int, n: int, bound: Bound, parts: int = 3) -> Block:
+        """Add the bounds of vectors of n numbers, `bound(row, number, high)` made wider by room for
+        rounding, and their sizes if there are three parts."""
+
+        def cell(i: int, c: int) -> Expression:
+            high, k = divmod(c, n)
+            if high == 2:
+                return MAX(-self[name][i, k], self[name][i, n + k])
+            found, room = bound(i, k, high)
+            return found + room if high else found - room
+
+        return self.table(name, (n_rows, parts * n), cell)
+
     def product(self, name: str, x: Block, w: Block, parts: int = 3) -> Block:
         """Add the product of vectors with a spread matrix: its bounds, and its sizes if it has
         three parts."""
         m = w.shape[0] // 2
 
-        def bound(i: int, c: int) -> Expression:
-            if c >= 2 * m:
-                return self.size(self[name], i, c - 2 * m, m)
-            found = SUMPRODUCT(x[i, :], w[c, :].fixed)
-            return found - self.tiny if c < m else found + self.tiny
+        def bound(i: int, k: int, high: int) -> tuple[Expression, Expression]:
+            return SUMPRODUCT(x[i, :], w[high * m + k, :].fixed), self.tiny
 
-        return self.table(name, (x.shape[0], parts * m), bound)
-
-    @staticmethod
-    def size(x: Block, i: int, k: int, n: int) -> Expression:
-        """The largest absolute value of number k of n within bounds."""
-        return MAX(-x[i, k], x[i, n + k])
+        return self.bounds(name, x.shape[0], m, bound, parts)
 
     def normed(self, name: str, x: Block, gain: str) -> Block:
         """Add RMSNorm: the bounds of the scale, and of the vector."""
@@ -209,17 +215,14 @@ class Tables:
 
         scales = self.table(f"{name}.scale", (x.shape[0], 2), scale)
 
-        def bound(i: int, c: int) -> Expression:
-            k = c % n
-            if c >= 2 * n:
-                return self.size(self[name], i, k, n)
+        def bound(i: int, k: int, high: int) -> tuple[Expression, Expression]:
             gained: Expression = self["gain"][g_row, k].fixed
             ends = [x[i, k] * gained, x[i, n + k] * gained]
             every = [end * scales[i, s] for end in ends for s in (0, 1)]
             room = 2 * slack * ABS(gained) * x[i, 2 * n + k] * scales[i, 1] + tiny
-            return MIN(*every) - room if c < n else MAX(*every) + room
+            return (MAX if high else MIN)(*every), room
 
-        return self.table(name, (x.shape[0], 3 * n), bound)
+        return self.bounds(name, x.shape[0], n, bound)
 
     # --- what depends on a digit alone -----------------------------------------------------------
 
@@ -244,31 +247,26 @@ class Tables:
         self.table("key.factor", (BASE, 6 * n), factor)
         values = self.product("value.raw", inputs, self["W_V"])
 
-        def value(x: int, c: int) -> Expression:
-            room = slack * values[x, 2 * n + c % n] + tiny
-            return values[x, c] - room if c < n else values[x, c] + room
+        def value(x: int, k: int, high: int) -> tuple[Expression, Expression]:
+            return values[x, high * n + k], slack * values[x, 2 * n + k] + tiny
 
-        self.table("value", (BASE, 2 * n), value)
+        self.bounds("value", BASE, n, value, 2)
 
-        def hull(_: int, c: int) -> Expression:
-            room = slack * MAX(values[:, 2 * n + c % n].as_range) + tiny
-            cells = values[:, c].as_range
-            return MIN(cells) - room if c < n else MAX(cells) + room
+        def hull(_: int, k: int, high: int) -> tuple[Expression, Expression]:
+            room = slack * MAX(values[:, 2 * n + k].as_range) + tiny
+            return (MAX if high else MIN)(values[:, high * n + k].as_range), room
 
-        self.table("value.hull", (1, 2 * n), hull)
+        self.bounds("value.hull", 1, n, hull, 2)
 
     def attention(self) -> None:
         """Add e^score of the digit before with each digit at each distance."""
         inputs, here, slack, tiny, n = self["input"], self.asked.here, self.slack, self.tiny, WIDE
         self.table("own", (1, 3 * n), lambda _, c: Nth(inputs[:, c].as_range, here + 1))
 
-        def raw(h: int, c: int) -> Expression:
-            if c >= 2 * n:
-                return self.size(self["query.raw"], h, c - 2 * n, n)
-            found = SUMPRODUCT(self["own"][0, :], self[f"W_Q{h}"][c, :])
-            return found - tiny if c < n else found + tiny
+        def raw(h: int, k: int, high: int) -> tuple[Expression, Expression]:
+            return SUMPRODUCT(self["own"][0, :], self[f"W_Q{h}"][high * n + k, :]), tiny
 
-        query = self.normed("query", self.table("query.raw", (N_HEADS, 3 * n), raw), "q_norm")
+        query = self.normed("query", self.bounds("query.raw", N_HEADS, n, raw), "q_norm")
         half = n // 2
         self.table("speed", (1, half), lambda _, k: POWER(learning.THETA, -k / half))
 
@@ -337,16 +335,16 @@ class Tables:
         self.table("token", (len(OWN_AT) * BASE, 2 * TERM), of_digit)
 
         def base(_: int, c: int) -> Expression:
-            here = Nth(self._digit("here", c), self.asked.here + 1)
-            a = Nth(self._digit("a", c), self.asked.a + 1)
-            return SUM(parts[:, c].as_range) + here + a
+            others = SUM(parts[:, c].as_range)
+            here, a = self.asked.here, self.asked.a
+            return others + self._digit("here", c, here) + self._digit("a", c, a)
 
         self.table("base", (1, 2 * TERM), base)
 
-    def _digit(self, of: str, c: int) -> Expression:
-        """A column of the table `token`: what the ten digits add at one of the case's tokens."""
+    def _digit(self, of: str, c: int, digit: Expression) -> Expression:
+        """An entry of the table `token`: what a digit adds at one of the case's tokens."""
         top = list(OWN_AT).index(of) * BASE
-        return self["token"][top : top + BASE, c].fixed.as_range
+        return Nth(self["token"][top : top + BASE, c].fixed.as_range, digit + 1)
 
     def _least(self, d: int, c: int, digits: "range | list[int]") -> Expression:
         """A bound over digits at a distance: of e^score, or of its product with a value."""
@@ -384,8 +382,7 @@ class Tables:
 
         def sums(i: int, c: int) -> Expression:
             a = self["token"][list(OWN_AT).index("a'") * BASE + i % BASE, c].fixed
-            b = Nth(self._digit("b'", c), before[i, 1] + 1)
-            return self["base"][0, c].fixed + a + b
+            return self["base"][0, c].fixed + a + self._digit("b'", c, before[i, 1])
 
         self.table("before.sums", (PAIRS, 2 * TERM), sums)
 
@@ -405,8 +402,7 @@ class Tables:
         case, slack, tiny, n = self["case"], self.slack, self.tiny, WIDE
 
         def sums(i: int, c: int) -> Expression:
-            b = Nth(self._digit("b", c), case[i, 0] + 1)
-            return self["before.sums"][i % PAIRS, c].fixed + b
+            return self["before.sums"][i % PAIRS, c].fixed + self._digit("b", c, case[i, 0])
 
         total = self.table("sums", (CASES, 2 * TERM), sums)
 
@@ -420,7 +416,7 @@ class Tables:
 
         def mean(i: int, c: int) -> Expression:
             if c >= 2 * m:
-                return self.size(self["mean"], i, c - 2 * m, m)
+                return MAX(-self["mean"][i, c - 2 * m], self["mean"][i, c - m])
             high, h, k = c // m, c % m // n, c % n
             low, up = (total[i, end * TERM + h * OF_HEAD + 1 + k] for end in (0, 1))
             least, most = shares[i, h], shares[i, N_HEADS + h]
@@ -434,14 +430,11 @@ class Tables:
         self.table("own.word", (1, n), lambda _, k: Nth(words[:, k].as_range, here + 1))
         out = self["W_O"]
 
-        def stream(i: int, c: int) -> Expression:
-            if c >= 2 * n:
-                return self.size(self["mid"], i, c - 2 * n, n)
-            moved = SUMPRODUCT(self["mean"][i, :], out[c, :].fixed)
-            found = self["own.word"][0, c % n].fixed + moved
-            return found - tiny if c < n else found + tiny
+        def stream(i: int, k: int, high: int) -> tuple[Expression, Expression]:
+            moved = SUMPRODUCT(self["mean"][i, :], out[high * n + k, :].fixed)
+            return self["own.word"][0, k].fixed + moved, tiny
 
-        self.table("mid", (CASES, 3 * n), stream)
+        self.bounds("mid", CASES, n, stream)
 
     def mlp(self) -> None:
         """Add the hidden cells of the MLP."""
@@ -451,28 +444,22 @@ class Tables:
         )
         lowest = intervals.SILU_LOWEST
 
-        def silu(i: int, c: int) -> Expression:
-            low, high = gate[i, c % n], gate[i, n + c % n]
+        def silu(i: int, k: int, upper: int) -> tuple[Expression, Expression]:
+            low, high = gate[i, k], gate[i, n + k]
             ends = [x / (1 + EXP(-x)) for x in (low, high)]
-            room = slack * MAX(-low, high) + tiny
-            if c >= n:
-                return MAX(*ends) + room
             dips, least = AND(low < lowest, high > lowest), lowest / (1 + EXP(-lowest))
-            return IF(dips, least, MIN(*ends)) - room
+            found = MAX(*ends) if upper else IF(dips, least, MIN(*ends))
+            return found, slack * MAX(-low, high) + tiny
 
-        act = self.table("act", (CASES, 2 * n), silu)
+        act = self.bounds("act", CASES, n, silu, 2)
 
-        def post(i: int, c: int) -> Expression:
-            k = c % n
-            if c >= 2 * n:
-                return self.size(self["post"], i, k, n)
+        def post(i: int, k: int, upper: int) -> tuple[Expression, Expression]:
             one, other = ((x[i, k], x[i, n + k]) for x in (act, pre))
             every = [x * z for x in one for z in other]
             sizes = [MAX(-low, high) for low, high in (one, other)]
-            room = slack * sizes[0] * sizes[1] + tiny
-            return MIN(*every) - room if c < n else MAX(*every) + room
+            return (MAX if upper else MIN)(*every), slack * sizes[0] * sizes[1] + tiny
 
-        self.table("post", (CASES, 3 * n), post)
+        self.bounds("post", CASES, n, post)
 
     def leads(self) -> None:
         """Add the lower bound of the right digit's lead over each other digit, and the least."""

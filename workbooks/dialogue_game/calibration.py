@@ -197,8 +197,7 @@ def _nonsense(book: ModelBook, page: Composer, row: int) -> int:
         word = game.WORDS[int(probs.argmax())]
         page.sheet.lines(k, [(word, float(probs.max()), entropy(probs.tolist()), words)], styles)
     k = row + 3 + len(NONSENSE)
-    last = book.views.stages
-    probs_now = book.graph[f"lens.{len(last) - 1}.probs"].area
+    probs_now = book.graph[f"lens.{len(book.views.stages) - 1}.probs"].area
     first = MATCH(MAX(probs_now), probs_now, 0)
     page.computed_at("nonsense.word", (k, RIGHT), (1, 1), lambda *_: Nth(book.graph["outputs"].area, first), "word")  # fmt: skip
     page.computed_at("nonsense.now", (k, RIGHT + 1), (1, 1), lambda *_: MAX(probs_now), "live")

@@ -84,8 +84,7 @@ def kind(x: Expression) -> Expression:
 
 def inked(x: Expression, kind: Expression) -> Expression:
     """The ink that a cell counts for, from 0 to MOST."""
-    fits = IF(kind == FINE, x, IF(kind == HIGH, MOST, 0))
-    return MAX(0, MIN(MOST, fits))
+    return MAX(0, MIN(MOST, IF(kind == FINE, x, IF(kind == HIGH, MOST, 0))))
 
 
 def pick(g: Forward) -> None:

@@ -83,8 +83,7 @@ def search(g: Forward, ids: Sequence[int]) -> None:
     tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [1, 1]
     queries = g.weight("queries", "vocab", "d_model")
     query = g.block("embed", ops.embed, tokens, queries)  # [1, d_model]
-    length = g.input("query_length", 1.0)
-    x = g.block("resid_final", ops.stretch, query, length)  # [1, d_model]
+    x = g.block("resid_final", ops.stretch, query, g.input("query_length", 1.0))  # [1, d_model]
     W_U = g.weight("W_U", "d_model", "vocab_out")
     logits = g.block("logits", ops.linear, x, W_U)  # [1, d_vocab]
     softmax(g.at("softmax"), logits, temperature=g.input("temperature", 1.0), out=(g, "probs"))

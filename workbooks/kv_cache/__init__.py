@@ -155,8 +155,7 @@ def latents(ws: Composer, sizes: Area) -> None:
     L, h, d, c, r = (latent[k] for k in range(len(DEEPSEEK_V3)))
     T, n_bytes = sizes[TOKENS, 1], sizes[BYTES, 1]
     all_heads = 2 * L * T * h * d * n_bytes / GB
-    small = L * T * (c + r) * n_bytes / GB
-    formulas = (all_heads, small)
+    formulas = (all_heads, L * T * (c + r) * n_bytes / GB)
     saved = ws.computed(
         "saved",
         (2, 1),

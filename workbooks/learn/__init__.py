@@ -45,8 +45,7 @@ def built(spec: ModelSpec, batch: int, rate: float) -> Book:
     )
     sheets.corpus(w, game.sentences())
     a_pass = len(game.sentences()) // batch
-    counted = clock.add(g, a_pass)
-    made = step.add(g, batch, rate, counted)
+    made = step.add(g, batch, rate, clock.add(g, a_pass))
     ids = step.ids_of(game.sentences(), game.WORDS)
     losses = [loss for loss, _ in islice(step.learn(made, ids, batch), 3)]
     places = [f"{b}·{t}" for b in range(1, batch + 1) for t in range(1, game.LENGTH)]

@@ -35,8 +35,7 @@ def factors() -> tuple[np.ndarray, np.ndarray]:
     """The factors of the words [words, FACTORS] and of their attributes [FACTORS, columns], to
     two decimals; the larger end of each is positive."""
     u, s, v = np.linalg.svd(TABLE, full_matrices=False)
-    signs = np.sign([row[np.argmax(np.abs(row))] for row in v])
-    root = np.sqrt(s) * signs
+    root = np.sqrt(s) * np.sign([row[np.argmax(np.abs(row))] for row in v])
     return np.round(u * root, 2)[:, :FACTORS], np.round(v * root[:, None], 2)[:FACTORS]
 
 

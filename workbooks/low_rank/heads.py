@@ -65,16 +65,14 @@ def match(page: MatrixSheet, h: int) -> None:
     e = page.computed(
         f"exp_S_h{h}", causal_exponentials(S), page.computed(f"S_difference_h{h}", S - S_circuit)
     )
-    A = page.computed(f"A_h{h}", shares_of_rows(e), e, "attention")
-    page.ws.dress(A.area, "scale")
+    page.ws.dress(page.computed(f"A_h{h}", shares_of_rows(e), e, "attention").area, "scale")
 
 
 def causal_exponentials(S: Cells) -> Matrix:
     """The exponentials of the scores up to the diagonal, minus the largest in their row."""
 
     def exponential(i: int, j: int) -> Expression | int:
-        seen = [S[i, k] for k in range(i + 1)]
-        return EXP(S[i, j] - MAX(*seen)) if j <= i else 0
+        return EXP(S[i, j] - MAX(*[S[i, k] for k in range(i + 1)])) if j <= i else 0
 
     return Matrix(S.shape, exponential)
 

@@ -61,8 +61,7 @@ def built(drawn: Drawn, trained: Model) -> Book:
         "switch learning on, press F9, and watch the names",
         widths={0: 22, 1: 11, 2: 36, 3: 2, 4: 4, 5: 17, 6: 4, 7: 17, 8: 2},
     )
-    counted = clock.add(g, sheets.A_POINT)
-    made = step.add(g, counted)
+    made = step.add(g, clock.add(g, sheets.A_POINT))
     step.add_writer(made, drawn)
     p = Parts(w, made, drawn, trained)
     g.input("begin", sheets.NEW)

@@ -290,8 +290,7 @@ def _names(ws: Composer, top: int) -> None:
     ws.sheet.put(top - 1, 4, "Written names: a new name replaces the oldest name", "block")
     for k in range(2):
         of_it = g["names"][k * half : (k + 1) * half, 0]
-        block = g.table(f"listed.{k}", (half, 1), _copied(of_it))
-        ws.lay(block, (top, 5 + 2 * k), "word")
+        ws.lay(g.table(f"listed.{k}", (half, 1), _copied(of_it)), (top, 5 + 2 * k), "word")
         ws.sheet.runs.append(
             Run(
                 Rect(top, top + half, 4 + 2 * k, 5 + 2 * k),
@@ -369,8 +368,7 @@ def step_sheets(p: Parts) -> None:
         elsewhere = block.part in (*BEGINNINGS, "latch", "start") or block.name in ELSEWHERE
         if block.name not in placed and not elsewhere:
             _one(sheets[_kind(p, block)], block)
-    told = "the name that this step writes"
-    settings(sheets["names"], {"name": ("name", told, "word")})
+    settings(sheets["names"], {"name": ("name", "the name that this step writes", "word")})
 
 
 ELSEWHERE = ("names", "name", "settled")

@@ -136,8 +136,7 @@ def picked(weights: Weights, numbers: list[float], spec: ModelSpec = program.SPE
     hot, ids = np.array([[program.TEMPERATURE]]), [BOS] * (PLACES + 1)
     for t in range(PLACES):
         tokens = np.reshape(np.array(ids[:PLACES], float), (-1, 1))
-        probs = filled(g, {"tokens": tokens, "temperature": hot})["probs"][t]
-        ends = np.cumsum(probs)
+        ends = np.cumsum(filled(g, {"tokens": tokens, "temperature": hot})["probs"][t])
         ids[t + 1] = int(np.searchsorted(ends[:-1], numbers[t] * ends[-1], side="right"))
     return ids[1:]
 

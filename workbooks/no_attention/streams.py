@@ -160,7 +160,6 @@ def copies(ws: Composer, h0: Area) -> None:
     own = ws.typed("copy_pattern", np.eye(N_TOKENS), PROMPT, title="pattern")
 
     def doubled(i: int, j: int) -> Expression:
-        mixed = [own[i, word] * h0[word, j] for word in range(N_TOKENS)]
-        return added([h0[i, j], *mixed])
+        return added([h0[i, j], *(own[i, word] * h0[word, j] for word in range(N_TOKENS))])
 
     ws.computed("copy_mid", h0.shape, doubled, PROMPT, title="h_mid", left=LEFT[1], top=top)

@@ -90,8 +90,7 @@ def built(trained: Trained) -> Book:
         "with’ on the sheet Learn.",
         widths={0: 32, 1: 13, 2: 13, 3: 13},
     )
-    counted = clock.add(g, sheets.A_POINT)
-    p = Parts(w, learning.step(begun, counted, g), trained)
+    p = Parts(w, learning.step(begun, clock.add(g, sheets.A_POINT), g), trained)
     table.add(g)
     settings.add(g)
     after.add(g, learning.next_words(begun))

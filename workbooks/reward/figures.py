@@ -32,8 +32,7 @@ def compared(ws: Composer) -> None:
         ws.cursor += 1 if title else -1
         if title:
             ws.sheet.put(ws.cursor, 0, title, "block")
-        block = g[name]
-        ws.lay(block, (ws.cursor + 1, 1), style)
+        ws.lay(g[name], (ws.cursor + 1, 1), style)
         rows = Rect(ws.cursor + 1, ws.cursor + 1 + len(labels), 0, 1)
         if name == "kinds":
             ws.lay(g["kind"], (rows.top, 0), "row label")

@@ -114,8 +114,7 @@ def _reward(g: Graph) -> None:
     def rewarded(k: int, kind: int) -> Expression:
         debits, credits = (COUNTIF(texts[k, :], word) for word in (DEBIT, CREDIT))
         ended = texts[k, LENGTH - 1] == END
-        n = g["length"][k, 0]
-        last = INDEX(texts[k, :], 1, MAX(1, n - 1))
+        last = INDEX(texts[k, :], 1, MAX(1, g["length"][k, 0] - 1))
         balanced = IF(AND(ended, debits == credits, debits > 0), 1, 0)
         by_credit = IF(AND(ended, last == CREDIT), 1, 0)
         return (balanced, by_credit, (debits + credits) / LENGTH)[kind]

@@ -167,8 +167,7 @@ def top_p(columns: Columns) -> None:
     p, places, in_k, shares = ws["top_p"].fixed, ws["places"], ws["in_k"], ws["shares"]
 
     def is_in(i: int) -> Expression:
-        before = sums[i] - shares[i]
-        return IF(OR(places[i] == 1, before < p), in_k[i], 0)
+        return IF(OR(places[i] == 1, sums[i] - shares[i] < p), in_k[i], 0)
 
     sums = columns.computed("sums", "sum", lambda i: SUM(shares[: i + 1].fixed_first))
     in_p = columns.computed("in_p", "in top-p", is_in, "id")

@@ -54,8 +54,7 @@ def add(book: ModelBook) -> None:
         book, SHEET, PURPOSE, *ABOUT, widths=dict.fromkeys(range(MATRIX_COL + N), 9.3) | widths
     )
     cosines = _cosines(book, page)
-    same = _words(book, page, cosines)
-    _groups(page, cosines, same)
+    _groups(page, cosines, _words(book, page, cosines))
     _pairs(book, page, cosines)
     Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions(), at=(0, 2, 4))
 

@@ -142,8 +142,7 @@ class Words:
         ends."""
         if k == 0:
             return self.begins[0, k] + 0
-        number = self.steps.number[0, k].fixed_rows
-        follows = IF(self.next[0, k - 1] == number, 1, 0)
+        follows = IF(self.next[0, k - 1] == self.steps.number[0, k].fixed_rows, 1, 0)
         return IF(self.room[0, k] > 0, IF(self.begins[0, k] > 0, 1, follows), 0)
 
     def _next(self, k: int) -> Expression:
