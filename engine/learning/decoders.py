@@ -21,7 +21,10 @@ SIZES = {  # what configs call them: the file of an architecture asks for the na
     "d_model": ("hidden_size", "n_embd", "d_model"),
     "n_ctx": ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
     "n_layers": ("num_hidden_layers", "num_layers", "n_layer", "n_layers"),
-    "n_heads": ("num_attention_heads", "num_heads", "n_head", "n_heads", "num_key_value_heads"),
+    "n_heads": (
+        *("num_attention_heads", "attention_heads", "num_heads", "n_head", "n_heads"),
+        "num_key_value_heads",
+    ),
     "d_head": ("head_dim", "rotary_dim", "query_pre_attn_scalar"),
     "d_mlp": (
         *("intermediate_size", "shared_intermediate_size"),
@@ -84,7 +87,11 @@ class Decoder:
 def names() -> list[str]:
     """The architectures that can be trained."""
     known = architectures.known()
-    return [name for name, file in known.items() if getattr(file, "NEW", None) is not None]
+    return [
+        name
+        for name, file in known.items()
+        if getattr(file, "NEW", None) is not None and name not in getattr(file, "NOT_NEW", ())
+    ]
 
 
 def new(name: str, **sizes: int) -> Decoder:

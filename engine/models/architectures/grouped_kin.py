@@ -128,7 +128,7 @@ KIN = (
         "GLM-4.5's experts",
         of(32, 2048),
         of_exaone,
-        NEW=NEW,
+        NEW=None,
         UNREAD=("mtp.*",),
         forward=partial(llama.run, write=experts),
         pieces=partial(

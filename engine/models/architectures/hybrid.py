@@ -89,7 +89,6 @@ NEMOTRON_IGNORED = (
     *("num_nextn_predict_layers", "mtp_layers_block_type", "mtp_hybrid_override_pattern"),
     *("num_logits_to_keep", "num_hidden_layers"),
 )
-NEW = {"hidden_act": "silu", "mamba_n_heads": 2, "mamba_d_state": 8, "mamba_d_ssm": None}
 STATE_DEFAULTS = {"mamba_n_heads": 128, "mamba_n_groups": 1, "mamba_d_state": 256}
 
 
@@ -288,7 +287,7 @@ KIN = (
         of_granite,
         renames={"layers_block_type": "layer_types"},
         ignores=(*OF_TRAINING, "mamba_chunk_size"),
-        NEW=NEW,
+        NEW=None,
         forward=partial(llama.run, write=partial(experts, always=True), states=mamba2.mixer),
         pieces=granite_pieces,
     ),
@@ -299,7 +298,7 @@ KIN = (
         of(32, 262144, **STATE_DEFAULTS),
         of_bamba,
         ignores=("mamba_chunk_size", "num_logits_to_keep", "z_loss_coefficient", "layer_types"),
-        NEW=NEW,
+        NEW=None,
         forward=partial(llama.run, states=mamba2.mixer),
         pieces=bamba_pieces,
     ),
@@ -310,7 +309,7 @@ KIN = (
         of(32, 8192, **STATE_DEFAULTS),
         of_falcon,
         ignores=("mamba_chunk_size", "num_logits_to_keep", "layer_types"),
-        NEW=NEW,
+        NEW=None,
         forward=partial(llama.run, attend=side_by_side, mlp=scaled_mlp),
         pieces=bamba_pieces,
     ),
@@ -323,8 +322,7 @@ KIN = (
         of_nemotron,
         renames=NEMOTRON_OLDER,
         ignores=NEMOTRON_IGNORED,
-        NEW={"mlp_hidden_act": "relu2", "hybrid_override_pattern": "M*-", "n_groups": 1}
-        | {"mamba_num_heads": 2, "mamba_head_dim": 8, "ssm_state_size": 8},
+        NEW=None,
         EPS="layer_norm_epsilon",
         UNREAD=("mtp.*",),
         forward=partial(llama.run, write=grouped_experts, states=mamba2.mixer),

@@ -304,6 +304,7 @@ KIN = (
         of(64, 131072, num_key_value_heads=8),
         of_cwm,
         ignores=("attention_bias",),
+        NEW=None,
     ),
     Kin(
         ("persimmon",),

@@ -32,6 +32,7 @@ from cellformer.engine.models.spec import ModelSpec
 MODEL_TYPES = ("lfm2", "lfm2_moe")
 EPS = "norm_eps"  # the config's name for what keeps its norms' divisors above zero
 NEW = {"block_auto_adjust_ff_dim": False, "full_attn_idxs": [0]}
+NOT_NEW = ("lfm2_moe",)  # its config has no full_attn_idxs
 CONVOLVED = "conv"  # a kind of layer in `layer_types`
 IGNORED = (  # by the reference: of training, and sizes that stand elsewhere, too
     *("block_mlp_init_scale", "block_out_init_scale", "block_use_xavier_init"),

@@ -150,7 +150,7 @@ KIN = (
             d_shared=c.get("shared_intermediate_size", int, 0),
         ),
         ignores=OF_TRAINING,
-        NEW=NEW,
+        NEW=NEW | {"shared_intermediate_size": 0},
         forward=partial(llama.run, write=partial(experts, always=True)),
         pieces=granitemoe_pieces,
     ),
