@@ -7,6 +7,7 @@ its tensors have another beginning. Pictures are left out.
 from collections.abc import Mapping
 from typing import Any
 
+from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import rope
 from cellformer.engine.models.foreign import Config
 from cellformer.engine.models.tensors import TensorEntry
@@ -78,8 +79,14 @@ BARE = ("lm_head.", "model.embed_tokens.", "model.layers.", "model.norm.")  # of
 
 
 def kind_read(config: Config) -> str:
-    """The model type of the language model; of a model that only reads, its own."""
+    """The model type of the language model; of a model that only reads, its own. Raises InputError
+    for one whose prompt is not read from left to right."""
     kind: str = config.get("model_type", str)
+    if kind == "paligemma":
+        raise InputError(
+            f"{config.path}: cellformer does not read {kind}, because the words of its prompt "
+            "attend to later ones; choose a gemma, gemma2 or gemma3 model"
+        )
     return str(SEEING[kind]["model_type"]) if kind in SEEING else kind
 
 

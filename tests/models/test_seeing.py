@@ -100,6 +100,14 @@ def test_saved_language_model_is_one_of_its_own(kind: str, tmp_path: Path) -> No
     np.testing.assert_allclose(back, there, rtol=0, atol=TOLERANCE)  # their steps differ in order
 
 
+def test_a_prompt_that_attends_both_ways_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "paligemma"}))
+    with pytest.raises(
+        InputError, match="does not read paligemma, because the words of"
+    ):
+        checkpoint.load(tmp_path)
+
+
 @pytest.mark.parametrize("kind", ["qwen2_vl", "qwen2_5_vl"])
 def test_first_configs_have_all_fields_in_one_object(kind: str, tmp_path: Path) -> None:
     model = whole(np.random.default_rng(3), kind)
