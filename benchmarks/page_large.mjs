@@ -16,6 +16,7 @@ const [path] = process.argv.slice(2);
 const PATIENCE = { timeout: 300_000 };
 const SENTENCES = ["The largest city of Italy", "The quick brown fox jumps over the lazy"];
 const N_WORDS = 30;
+const QUIET = 1000; // ms without a change of the pictures
 const TICKS = 100; // of processor time in a second
 const NUMPY = `
 import numpy as np, time
@@ -41,12 +42,11 @@ const page = await browser.newPage();
 await page.goto(pathToFileURL(path).href);
 await page.waitForSelector("#weights-file input");
 await page.evaluate(() => {
-  globalThis.tasks = [];
-  new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ entryTypes: ["longtask"] });
   globalThis.loaded = new Promise((done) => new MutationObserver(() => document.getElementById("weights-file") || done(performance.now())).observe(document.getElementById("main"), { childList: true }));
 });
 await page.setInputFiles("#weights-file input", path.replace(/\.html$/, ".weights"));
 await page.evaluate(() => globalThis.loaded);
+await trace();
 await timed("first answer, weights loaded", () => page.waitForFunction(() => document.body.dataset.view, null, PATIENCE));
 await timed("another sentence", () => said(SENTENCES[0]));
 await longest("of these");
@@ -54,10 +54,18 @@ const words = [];
 for (let k = 0; k < N_WORDS; k++) words.push(await measured(next));
 report(`a further word, median of ${N_WORDS}`, median(words.map(([clock]) => clock)), median(words.map(([, own]) => own)));
 await longest("of words");
+console.log(memory());
 await timed("a sentence of 8 words", () => said(SENTENCES[1]));
-await timed("a head of layer 15 off", () => switched());
+await page.evaluate(() => document.querySelector("[data-part='blocks.15.attn.h3']") ?? document.getElementById("fold-15").click());
+await timed("a head of layer 15 off", switched);
 await longest("of these");
+await timed("the pictures after it, and a second", drawn);
+await longest("of pictures");
+await said(SENTENCES[0]);
+console.log(`Stop in the midst of an answer works after ${(await stopped()).toFixed(2)} s`);
+await longest("of this answer");
 console.log(`${memory()}; ${await page.textContent("#ledger")}`);
+await browser.stopTracing();
 await browser.close();
 
 /** Types a sentence; until it is computed. */
@@ -85,6 +93,40 @@ async function switched() {
   await page.waitForFunction(() => /head 15\.3 off/.test(document.getElementById("ledger").textContent), null, PATIENCE);
 }
 
+/** Until the flow and the pictures have been drawn, and not drawn anew for a while. */
+function drawn() {
+  return page.evaluate(
+    (quiet) =>
+      new Promise((done) => {
+        let timer = 0;
+        const observer = new MutationObserver(() => {
+          clearTimeout(timer);
+          timer = setTimeout(() => (observer.disconnect(), done()), quiet);
+        });
+        for (const id of ["flow", "machine"]) observer.observe(document.getElementById(id), { childList: true, subtree: true, attributes: true });
+      }),
+    QUIET,
+  );
+}
+
+/** Lets an answer go on for some words, and stops it; seconds until its last word. */
+function stopped() {
+  return page.evaluate(async (quiet) => {
+    const [text, run] = [document.getElementById("text"), [...document.querySelectorAll("#top button")].find((button) => button.textContent === "Run on")];
+    const before = text.textContent.length;
+    run.click();
+    while (text.textContent.length < before + 20 && run.textContent === "Stop") await new Promise((done) => setTimeout(done));
+    const began = performance.now();
+    let last = began;
+    run.click();
+    const observer = new MutationObserver(() => (last = performance.now()));
+    observer.observe(text, { childList: true });
+    await new Promise((done) => setTimeout(done, quiet));
+    observer.disconnect();
+    return (last - began) / 1000;
+  }, QUIET);
+}
+
 /** Seconds on the clock, and of the tab's processor time. */
 async function measured(act) {
   const [began, own] = [performance.now(), processor()];
@@ -100,10 +142,19 @@ function report(what, clock, own) {
   console.log(`${what}: ${clock.toFixed(2)} s; ${own.toFixed(2)} s of processor time, ${(own / numpy).toFixed(1)} of numpy`);
 }
 
-/** The longest task of the main thread since the last time. */
+/** The longest task of the main thread since the last time: on the clock, and of processor time. */
 async function longest(what) {
-  const tasks = await page.evaluate(() => globalThis.tasks.splice(0));
-  console.log(`the longest task ${what}: ${Math.round(Math.max(0, ...tasks))} ms`);
+  const { traceEvents } = JSON.parse(await browser.stopTracing());
+  const main = traceEvents.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain").map(({ pid, tid }) => `${pid} ${tid}`);
+  const tasks = traceEvents.filter(({ name, pid, tid }) => name.endsWith("RunTask") && main.includes(`${pid} ${tid}`));
+  const [clock, own] = ["dur", "tdur"].map((which) => Math.round(Math.max(0, ...tasks.map((task) => task[which] ?? 0)) / 1000));
+  console.log(`the longest task ${what}: ${clock} ms, ${own} ms of processor time`);
+  await trace();
+}
+
+/** Begins to note tasks. */
+function trace() {
+  return browser.startTracing(page, { categories: ["toplevel", "disabled-by-default-devtools.timeline", "devtools.timeline"] });
 }
 
 function median(numbers) {

@@ -65,7 +65,8 @@ function spanRead(code, i, j, n, mask) {
   if (further) return [Math.min(Math.max(i + further, 0), n), Math.min(Math.max(i + 1 + further, 0), n)];
   if (code[0] === "@") return [+code.slice(1), +code.slice(1) + 1];
   if (code[0] === "~") {
-    const place = pairedWith(code, j);
+    const [apart, end] = pairsOf(code);
+    const place = partner(j, apart, end);
     return [place, place + 1];
   }
   return [0, n];
@@ -82,10 +83,9 @@ export function direction(code) {
   return code === "≤i" || shift(code) < 0 ? 1 : -1;
 }
 
-/** @param {string} code @param {number} j */
-function pairedWith(code, j) {
-  const [apart, n] = code.slice(1).split("/").map(Number);
-  return partner(j, apart, n);
+/** The numbers of a code `~h/n`. @param {string} code */
+function pairsOf(code) {
+  return code.slice(1).split("/").map(Number);
 }
 
 /** The rectangle of the output that reads any of an operand's changed cells; null: none.
@@ -104,10 +104,11 @@ export function dirties(at, changed, shape, mask) {
     else if (shift(code)) rows = common(rows, [span[0] - shift(code), span[1] - shift(code)]);
     else if (code[0] === "@" && !(span[0] <= +code.slice(1) && +code.slice(1) < span[1])) return null;
     else if (code[0] === "~") {
+      const [apart, end] = pairsOf(code);
       let least = Infinity;
       let most = -1;
       for (let j = span[0]; j < span[1]; j++) {
-        const other = pairedWith(code, j);
+        const other = partner(j, apart, end);
         least = Math.min(least, other);
         most = Math.max(most, other);
       }

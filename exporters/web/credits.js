@@ -2,6 +2,7 @@
 // head's share divides among the words that it reads. flow.py lists the steps from the logits back.
 
 import { pathOf } from "./anatomy.js";
+import { finished } from "./slices.js";
 
 /** @typedef {import("./evaluator.js").Run} Run */
 /** @typedef {import("./graph.js").Block} Block */
@@ -14,7 +15,7 @@ import { pathOf } from "./anatomy.js";
  * @param {Run} run @param {Block} block @param {number} row @returns {Float64Array} */
 export function rowAt(run, block, row) {
   const i = block.rows === 1 ? 0 : Math.min(row, block.rows - 1);
-  return Float64Array.from(run.line(block, i));
+  return new Float64Array(run.line(block, i));
 }
 
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
@@ -74,18 +75,26 @@ function onlyNumber(run, block) {
 /** What everything adds to a word's logit at a token, in the order of computation. A part at another
  * token adds nothing directly. @param {Run} run @param {number} word @param {number} row @returns {Credit[]} */
 export function creditsOf(run, word, row) {
+  return finished(creditSteps(run, word, row));
+}
+
+/** The same in steps. @param {Run} run @param {number} word @param {number} row
+ * @returns {import("./slices.js").Steps<Credit[]>} */
+export function* creditSteps(run, word, row) {
   const { graph } = run;
   const { index, cols } = graph.get("logits");
   const begin = Float64Array.from({ length: cols }, (_, k) => Number(k === word));
   const [directly, all] = /** @type {Way[]} */ ([0, 1].map(() => new Map([[index, new Map([[row, begin]])]])));
   /** @type {Map<string, Credit>} */ const found = new Map();
-  for (const [k, [name, isInner, from, to, ...indices]] of /** @type {[string, number, number, number, ...number[]][]} */ (graph.data.flow ?? []).entries()) {
+  const steps = /** @type {[string, number, number, number, ...number[]][]} */ (graph.data.flow ?? []);
+  for (const [k, [name, isInner, from, to, ...indices]] of steps.entries()) {
     const blocks = indices.map((each) => graph.blocks[each]);
     for (const way of isInner ? [all] : [directly, all]) {
       for (const [at, d] of way.get(from) ?? []) {
         const ray = { row: at, d };
         if (to >= 0) for (const next of RAY_STEPS[name](run, ray, blocks, word)) join(way, to, next);
         else note(found, `${k} ${at}`, creditHere(run, name, blocks, ray), way === directly);
+        yield k / steps.length;
       }
     }
   }

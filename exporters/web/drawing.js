@@ -24,17 +24,18 @@ export function fullOf(numbers, from, n, share = 0.98) {
 }
 
 /** Draws into a canvas of a width; returns where the cells are.
- * @param {HTMLCanvasElement} canvas @param {Drawing} drawing @param {number} pitch height of a row @returns {Frame} */
-export function draw(canvas, drawing, pitch) {
+ * @param {HTMLCanvasElement} canvas @param {Drawing} drawing @param {number} pitch height of a row
+ * @param {number} found the canvas's width, 0 where nothing is laid out @returns {Frame} */
+export function draw(canvas, drawing, pitch, found) {
   const scale = window.devicePixelRatio || 1;
-  const width = canvas.clientWidth || 100;
+  const width = found || 100;
   const height = Math.max(4, Math.round(pitch * drawing.rows));
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
+  sized(canvas, Math.round(width * scale), Math.round(height * scale));
   canvas.style.setProperty("height", `${height}px`);
   const pen = canvas.getContext("2d");
   if (!pen) return { left: 0, wide: width, high: height };
-  pen.scale(scale, scale);
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.clearRect(0, 0, width, height);
   pen.font = LABEL_FONT;
   const left = pitch >= LEAST_LABELLED && drawing.labels.length && width > 130 ? widthOfLabels(pen, drawing.labels, width) : 0;
   const frame = { left, wide: width - left, high: height };
@@ -50,6 +51,15 @@ function widthOfLabels(pen, labels, width) {
   const longest = Math.max(...labels.map((label) => pen.measureText(label).width));
   return Math.min(Math.ceil(longest) + 8, Math.floor(width / 3));
 }
+
+/** Gives a canvas a size: a new one costs more than all that is drawn. @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
+function sized(canvas, width, height) {
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+}
+
+/** The canvas from which images are enlarged: the same one for all. @type {CanvasRenderingContext2D | null} */
+let colouring = null;
 
 /** The colours: one point of an image for each pixel's column; of several numbers the one farthest
  * from 0.
@@ -67,10 +77,13 @@ function cells(pen, drawing, frame, scale) {
       image.data[p++] = seen ? 255 : 0;
     }
   }
-  const small = element("canvas", { width: across, height: rows });
-  small.getContext("2d")?.putImageData(image, 0, 0);
+  colouring ??= element("canvas").getContext("2d", { willReadFrequently: true });
+  if (!colouring) return;
+  const small = colouring.canvas;
+  sized(small, Math.max(small.width, across), Math.max(small.height, rows));
+  colouring.putImageData(image, 0, 0);
   pen.imageSmoothingEnabled = false;
-  pen.drawImage(small, frame.left, 0, frame.wide, frame.high);
+  pen.drawImage(small, 0, 0, across, rows, frame.left, 0, frame.wide, frame.high);
 }
 
 /** The column that stands for those under a pixel's column: the one farthest from 0.

@@ -3,8 +3,9 @@
 // head adds to the answer's logit. A loop is an MLP, or what else works on one word alone.
 
 import { brief, byId, element, percent, quoted, vector } from "./dom.js";
-import { answerOf, fewer, givesTo, mainPlace, neighbours, thickness } from "./parts.js";
+import { answerSteps, fewer, givesTo, mainPlace, neighbours, thickness } from "./parts.js";
 import { best } from "./session.js";
+import { finished } from "./slices.js";
 import { HeadSteps, headBlocks } from "./steps.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -50,18 +51,24 @@ class Flow {
     container.append(five);
     this.steps = new HeadSteps(session, five, () => this.focusPart());
     new ResizeObserver(() => this.width !== container.clientWidth && this.draw()).observe(container);
-    session.subscribe(() => this.draw());
+    session.draws(() => this.drawing());
   }
 
-  /** Draws everything, with the numbers as they are now. */
+  /** Draws everything; on a large page once nothing is computed. */
   draw() {
+    if (this.session.isLarge) this.session.drawSoon();
+    else finished(this.drawing());
+  }
+
+  /** Draws in steps, with the numbers as they are now. @returns {import("./slices.js").Steps<void>} */
+  *drawing() {
     const { session, container } = this;
     const silent = !!session.unanswered();
     for (const button of this.examples.children) button.setAttribute("aria-pressed", String(button.textContent === session.typed()));
     for (const node of [this.picture, this.slider, this.player, this.told, this.buttons]) node.hidden = silent;
     if (silent || container.hidden || !container.clientWidth) return;
     this.width = container.clientWidth;
-    this.answer = answerOf(session);
+    this.answer = yield* answerSteps(session);
     const isNarrow = container.clientWidth < 700;
     const room = isNarrow ? ROOM.narrow : ROOM.wide;
     const width = container.clientWidth - 28;

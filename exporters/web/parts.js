@@ -2,12 +2,13 @@
 // answer's logit, in the columns of the picture.
 
 import { anatomy, partName, pathOf } from "./anatomy.js";
-import { creditsOf } from "./credits.js";
+import { creditSteps } from "./credits.js";
 import { brief } from "./dom.js";
 import { best } from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./graph.js").Block} Block */
+/** @template T @typedef {import("./slices.js").Steps<T>} Steps */
 /** From a word that is read to the word that looks. @typedef {{axis: string, at: number, to: number, share: number, adds: number, later: number}} Ribbon */
 /** What a part adds at a word. @typedef {{row: number, adds: number, later: number}} Place */
 /** `path`: where its switch is; "" if it has none. `adds`: directly; `later`: through later parts. `ribbons`: of a head.
@@ -17,15 +18,23 @@ import { best } from "./session.js";
 
 const LEAST_TYPED = 1e-7; // of a logit: less is rounding
 
-/** Splits the logit of the likeliest word, or of the one that is explained, into parts, column by column. @param {Session} session @returns {Answer} */
-export function answerOf(session) {
+/** The logit of the likeliest word, or of the one that is explained, split in steps into parts, column
+ * by column: anew after each change. @param {Session} session @returns {Steps<Answer>} */
+export function* answerSteps(session) {
+  const key = `${session.live.version} ${session.position} ${session.explained}`;
+  if (session.answer?.key !== key) session.answer = { key, answer: yield* splitting(session) };
+  return session.answer.answer;
+}
+
+/** @param {Session} session @returns {Steps<Answer>} */
+function* splitting(session) {
   const { graph, live } = session;
   const scores = session.row(live, "logits");
   const word = session.explained ?? best(scores)[0];
   const row = session.position;
   /** @type {Map<string, Column>} */ const columns = new Map();
   /** @type {Map<string, Part>} */ const parts = new Map();
-  for (const { block, row: at, adds, later, pattern, sources } of creditsOf(live, word, graph.get("logits").rows === 1 ? 0 : row)) {
+  for (const { block, row: at, adds, later, pattern, sources } of yield* creditSteps(live, word, graph.get("logits").rows === 1 ? 0 : row)) {
     const { kind, name } = partOf(block, !!pattern);
     const key = kind === "embedding" || kind === "bias" ? kind : `${block.layer}.${block.part || block.leaf.replace(/_out$/, "")}`;
     let part = parts.get(key + name);

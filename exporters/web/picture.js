@@ -5,8 +5,9 @@ import { anatomy, partName } from "./anatomy.js";
 import { brief, byId, element, grouped, percent, quoted } from "./dom.js";
 import { cellAt, draw, fullOf } from "./drawing.js";
 import { creditOf, creditTold, numbersShown, overlays } from "./overlays.js";
-import { answerOf, thickness } from "./parts.js";
+import { answerSteps, thickness } from "./parts.js";
 import { best } from "./session.js";
+import { finished } from "./slices.js";
 
 /** @typedef {import("./session.js").Session} Session */
 /** @typedef {import("./anatomy.js").Tile} Tile */
@@ -40,7 +41,8 @@ export class Machine {
     this.anatomy = anatomy(session.graph);
     /** @type {Drawn[]} */ this.drawn = [];
     /** @type {{layer: Layer, canvases: HTMLCanvasElement[], says: HTMLElement}[]} */ this.folded = [];
-    /** The layers that are open where others fold. @type {Set<number>} */ this.open = new Set(this.opensFirst());
+    /** The layers that are open where others fold. @type {Set<number>} */ this.open = new Set(session.isLarge ? [] : finished(this.opensFirst()));
+    this.hasOpened = !session.isLarge;
     this.width = 0;
     this.narrow = 0;
     this.most = 1;
@@ -48,7 +50,8 @@ export class Machine {
     this.isDrawn = false;
     /** What the pictures show: see overlays.js. */ this.shows = "numbers";
     new ResizeObserver(() => this.resized()).observe(container);
-    session.subscribe(() => this.ask());
+    if (session.isLarge) session.draws(() => this.drawing());
+    else session.subscribe(() => this.ask());
     byId("lead").append(this.chooser());
     container.addEventListener("keydown", moveFocus);
     this.build();
@@ -61,11 +64,12 @@ export class Machine {
   }
 
   /** The layers that are open at first: of many layers, those of the heads that suggested edits
-   * switch off, and that of the head that adds most to the answer. @returns {number[]} */
-  opensFirst() {
+   * switch off, and that of the head that adds most to the answer.
+   * @returns {import("./slices.js").Steps<number[]>} */
+  *opensFirst() {
     const { session, anatomy: { layers } } = this;
     if (layers.length < MANY_LAYERS || !session.data.flow?.length) return layers.slice(0, 1).map(({ n }) => n);
-    const heads = answerOf(session).columns.flatMap(({ layer, parts }) => parts.filter(({ kind }) => kind === "head").map((part) => ({ layer, size: thickness(part) })));
+    const heads = (yield* answerSteps(session)).columns.flatMap(({ layer, parts }) => parts.filter(({ kind }) => kind === "head").map((part) => ({ layer, size: thickness(part) })));
     const [most] = heads.sort((a, b) => b.size - a.size);
     const edited = (session.data.suggestions ?? []).flatMap((/** @type {import("./sheet.js").Suggestion} */ { edits }) => edits.map(([name]) => session.graph.get(name)));
     const switched = edited.filter((/** @type {Block} */ { leaf }) => leaf === "switch").map((/** @type {Block} */ { layer }) => layer);
@@ -87,9 +91,11 @@ export class Machine {
     this.ask();
   }
 
-  /** Draws before the next frame; at first after it, so that one sees the answer before the pictures. */
+  /** Draws before the next frame; at first after it, so that one sees the answer before the pictures.
+   * On a large page pictures wait until nothing is computed. */
   ask() {
-    if (this.asked || this.container.hidden) return;
+    if (this.session.isLarge) this.session.drawSoon();
+    if (this.asked || this.container.hidden || this.session.isLarge) return;
     this.asked = true;
     const draw = () => {
       this.asked = false;
@@ -161,9 +167,9 @@ export class Machine {
     return element("button", { type: "button", id: `fold-${layer.n}`, class: "folder", "aria-expanded": isOpen, onclick }, text);
   }
 
-  /** A layer as its heads alone, small. @param {Layer} layer */
+  /** A layer as its heads alone, small; of a large page without them. @param {Layer} layer */
   foldedLayer(layer) {
-    const heads = layer.tiles.filter((tile) => tile.kind === "head");
+    const heads = layer.tiles.filter((tile) => tile.kind === "head" && !this.session.isLarge);
     const canvases = heads.map(() => element("canvas", { "aria-hidden": "true" }));
     const says = element("span", { class: "told" });
     const button = this.folder(layer, `Layer ${layer.n}`, false);
@@ -175,7 +181,7 @@ export class Machine {
   /** A box that switches a part off. @param {string} part @param {string} name */
   switcher(part, name) {
     const onchange = () => this.session.switchOff(part, !box.checked);
-    const box = element("input", { type: "checkbox", "data-part": part, onchange });
+    const box = element("input", { type: "checkbox", "data-part": part, onchange, checked: !this.isOff(part) });
     const [kind, number] = name.split(/ (?=[\d.]+$)/);
     const text = number ? element("span", {}, element("span", { class: "kind" }, `${kind} `), number) : name;
     return { box, label: element("label", { class: "onoff" }, box, text) };
@@ -232,22 +238,38 @@ export class Machine {
 
   /** Draws everything that is open. */
   draw() {
+    finished(this.drawing());
+  }
+
+  /** The same in steps, tile by tile. @returns {import("./slices.js").Steps<void>} */
+  *drawing() {
     const { session } = this;
+    if (this.container.hidden) return;
+    if (!this.hasOpened) {
+      this.open = new Set([...this.open, ...(yield* this.opensFirst())]);
+      this.hasOpened = true;
+      this.build();
+    }
     this.container.classList.toggle("unanswered", !!session.unanswered());
     this.drawTokens();
     this.most = Math.max(1e-9, ...this.drawn.map(({ tile }) => Math.abs(creditOf(session, tile) ?? 0)));
     // one scale for all bars
     this.narrow = Math.min(...this.drawn.map(({ says }) => says.clientWidth));
-    for (const made of this.drawn) this.drawTile(made);
+    const widths = this.drawn.map(({ canvas }) => canvas.clientWidth);
+    for (const [k, made] of this.drawn.entries()) {
+      this.drawTile(made, widths[k]);
+      yield k / this.drawn.length;
+    }
     for (const { layer, canvases, says } of this.folded) {
       const heads = layer.tiles.filter((tile) => tile.kind === "head");
-      heads.forEach((tile, k) => {
-        const drawing = this.drawing(tile);
-        canvases[k].classList.toggle("off", this.isOff(tile.part));
-        draw(canvases[k], { ...drawing, labels: [] }, (canvases[k].clientWidth || 32) / drawing.rows);
+      canvases.forEach((canvas, k) => {
+        const drawing = this.drawingOf(heads[k]);
+        canvas.classList.toggle("off", this.isOff(heads[k].part));
+        draw(canvas, { ...drawing, labels: [] }, (canvas.clientWidth || 32) / drawing.rows, canvas.clientWidth);
       });
       const last = layer.tiles.filter((tile) => tile.kind === "stage").at(-1);
       says.textContent = last && last.lens >= 0 ? this.guess(last.lens) : "";
+      yield 1;
     }
     for (const box of /** @type {NodeListOf<HTMLInputElement>} */ (this.container.querySelectorAll("[data-part]"))) {
       box.checked = !this.isOff(box.dataset.part ?? "");
@@ -262,7 +284,7 @@ export class Machine {
   }
 
   /** What there is to draw of a tile. @param {Tile} tile @returns {Drawing} */
-  drawing({ kind, block, isShare: isOfShares }) {
+  drawingOf({ kind, block, isShare: isOfShares }) {
     const { session, shows } = this;
     const isShare = isOfShares && shows !== "change" && shows !== "gradient";
     const shown = (/** @type {number} */ axis) => (block.axes[axis] === "token" ? session.shown : [block.rows, block.cols][axis]);
@@ -274,14 +296,14 @@ export class Machine {
     return { numbers, rows, cols, stride: block.cols, at, labels, isShare, full, seen: (i, j) => block.has(i, j) };
   }
 
-  /** @param {Drawn} made */
-  drawTile(made) {
+  /** @param {Drawn} made @param {number} width of its canvas */
+  drawTile(made, width) {
     const { tile, canvas, says, button } = made;
-    const drawing = this.drawing(tile);
+    const drawing = this.drawingOf(tile);
     const [most, room] = HIGH[this.room][tile.kind === "head" ? 0 : 1];
     const pitch = Math.max(1.5, Math.min(most, room / drawing.rows));
     made.drawing = drawing;
-    made.frame = draw(canvas, drawing, pitch);
+    made.frame = draw(canvas, drawing, pitch, width);
     const told = this.says(tile, drawing);
     says.textContent = told;
     const credit = this.shows === "credit" ? creditOf(this.session, tile) : null;

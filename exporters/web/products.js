@@ -14,6 +14,8 @@ export const PRODUCTS_WASM =
 // rows of activations, and lines of weights, that are multiplied together
 const ROWS_AT_ONCE = 16;
 const LINES_AT_ONCE = 1024;
+// numbers that are decoded together, if a line is not longer
+const DECODED_AT_ONCE = 32768;
 const PAGE_BYTES = 65536;
 const ALIGNED_TO = 64;
 
@@ -59,13 +61,14 @@ export class Products {
     const beginX = Math.ceil(size / ALIGNED_TO) * ALIGNED_TO;
     const beginY = beginX + 8 * longest * ROWS_AT_ONCE;
     this.line = beginY + 8 * ROWS_AT_ONCE * LINES_AT_ONCE;
-    const pages = Math.ceil((this.line + 8 * longest + ALIGNED_TO) / PAGE_BYTES);
+    const room = Math.max(longest, DECODED_AT_ONCE);
+    const pages = Math.ceil((this.line + 8 * room + ALIGNED_TO) / PAGE_BYTES);
     this.memory = typeof WebAssembly === "undefined" ? null : new WebAssembly.Memory({ initial: pages });
     this.buffer = this.memory?.buffer ?? new ArrayBuffer(pages * PAGE_BYTES);
     this.view = new DataView(this.buffer);
     this.x = new Float64Array(this.buffer, beginX, longest * ROWS_AT_ONCE);
     this.y = new Float64Array(this.buffer, beginY, ROWS_AT_ONCE * LINES_AT_ONCE);
-    this.decoded = new Float64Array(this.buffer, this.line, longest);
+    this.decoded = new Float64Array(this.buffer, this.line, room);
     /** @type {any} null: JavaScript computes */ this.kernels = null;
   }
 
@@ -108,13 +111,13 @@ export class Packed {
     return this.packing.number(this.products.view, this.offset + line * this.bytes, k);
   }
 
-  /** The numbers of a line, until the next line is asked for. @param {number} line */
-  decoded(line) {
+  /** The numbers of a line, or of some that follow each other, until the next are asked for. @param {number} line @param {number} [n] */
+  decoded(line, n = 1) {
     const { view, kernels, decoded } = this.products;
     const at = this.offset + line * this.bytes;
-    const into = decoded.subarray(0, this.length);
-    if (kernels && this.packing.type) kernels.decode(this.packing.type, at, this.products.line, this.length);
-    else for (let k = 0; k < this.length; k++) into[k] = this.packing.number(view, at, k);
+    const into = decoded.subarray(0, n * this.length);
+    if (kernels && this.packing.type) kernels.decode(this.packing.type, at, this.products.line, into.length);
+    else for (let k = 0; k < into.length; k++) into[k] = this.packing.number(view, at, k);
     return into;
   }
 
@@ -156,11 +159,16 @@ export class Packed {
   across(x, top, bottom, left, right) {
     const width = right - left;
     const found = new Float64Array((bottom - top) * width);
-    for (let k = 0; k < this.lines; k++) {
-      const line = this.decoded(k);
-      for (let t = top, n = 0; t < bottom; t++) {
-        const a = x.v[t * x.s + k];
-        for (let j = left; j < right; j++) found[n++] += a * line[j];
+    const atOnce = Math.floor(this.products.decoded.length / this.length);
+    for (let begin = 0; begin < this.lines; begin += atOnce) {
+      const end = Math.min(this.lines, begin + atOnce);
+      const numbers = this.decoded(begin, end - begin);
+      for (let k = begin; k < end; k++) {
+        const from = (k - begin) * this.length;
+        for (let t = top, n = 0; t < bottom; t++) {
+          const a = x.v[t * x.s + k];
+          for (let j = from + left; j < from + right; j++) found[n++] += a * numbers[j];
+        }
       }
     }
     return found;

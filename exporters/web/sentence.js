@@ -31,6 +31,7 @@ export class Sentence {
   constructor(session, container) {
     this.session = session;
     this.running = 0;
+    /** how often it went on */ this.runs = 0;
     const { graph } = session;
     const chats = graph.has("chat.you");
     const typed = session.hasSource ? ["encoder."] : ["", "b."].filter((prefix) => graph.has(`${prefix}tokens`));
@@ -149,12 +150,22 @@ export class Sentence {
     if (this.running) {
       clearInterval(this.running);
       this.running = 0;
+    } else if (this.session.isLarge) {
+      this.goOn(++this.runs);
     } else {
       const step = () => {
         if (!this.session.next()) this.toggle();
       };
       this.running = window.setInterval(step, PACE);
     }
+    this.draw();
+  }
+
+  /** Goes on word by word, each as soon as the one before it is computed. @param {number} run */
+  async goOn(run) {
+    this.running = run;
+    while (this.running === run && this.session.next()) await this.session.settled();
+    if (this.running === run) this.running = 0;
     this.draw();
   }
 

@@ -21,6 +21,10 @@ const WHERE = ["look.position.instead", "machine.token", "position"];
 const AT_ONCE = 1500;
 /** ms without an action, after which a large page computes what nobody has asked for. */
 const IDLE = 300;
+/** ms without an action, after which a large page draws more than its answer. */
+const DRAWN_AFTER = 60;
+/** ms of a computation before its progress is told. */
+const SOON = 300;
 
 /** What a person has done to a book, and the values that follow. */
 export class Session {
@@ -35,10 +39,19 @@ export class Session {
     /** @type {{edits: Edit[], tag: string, when: number}[]} */
     this.steps = [{ edits: [], tag: "", when: 0 }];
     this.at = 0;
+    /** what a token is called @type {string | null} */
+    this.called = null;
     /** @type {Edit[]} where one looks: no step of its own */
     this.view = [];
     /** @type {Set<(done: Done) => void>} */
     this.subscribers = new Set();
+    /** what is drawn after the answer, on a large page @type {(() => import("./slices.js").Steps<void>)[]} */
+    this.drawings = [];
+    /** the drawing that is under way, or waits: another one ends it */
+    this.turn = 0;
+    this.drawsAt = 0;
+    /** how the answer is made up, with the state that it belongs to @type {{key: string, answer: import("./parts.js").Answer} | null} */
+    this.answer = null;
     /** @type {{block: Block, i: number, j: number} | null} the cell that is looked at */
     this.selected = null;
     /** what could not be done, in a line */
@@ -140,6 +153,11 @@ export class Session {
 
   /** @returns {string} what a token of this model is called */
   get noun() {
+    this.called ??= this.nounOf();
+    return this.called;
+  }
+
+  nounOf() {
     const words = this.vocabulary;
     const letters = words.filter((word) => [...word].length === 1 && !/\d/.test(word)).length;
     if (letters > 0.7 * words.length) return "letter";
@@ -386,7 +404,7 @@ export class Session {
   /** @param {number} n how many tokens to show */
   showUpTo(n) {
     this.shown = Math.max(1, Math.min(this.nTokens, n));
-    this.notify();
+    if (this.share === null) this.notify();
   }
 
   /**
@@ -497,8 +515,13 @@ export class Session {
 
   async applySlowly() {
     this.share = this.ahead = 0;
+    const began = performance.now();
+    await null; // what is asked for with this is computed with it
     try {
-      await inSlices(this.applying(), (share) => this.onProgress((this.share = share)));
+      await inSlices(this.applying(), (share) => {
+        this.share = share;
+        if (performance.now() - began > SOON) this.onProgress(share);
+      });
     } finally {
       this.share = null;
       this.notify();
@@ -560,6 +583,7 @@ export class Session {
   notify() {
     this.linked = linkOf(this.edits, this.data.fingerprint, this.lesson);
     for (const told of this.subscribers) told(this.done);
+    if (this.isLarge) this.drawSoon();
     if (`#${this.linked}` === location.hash || !(this.linked || location.hash)) return;
     try {
       history.replaceState(null, "", `#${this.linked}`);
@@ -576,6 +600,30 @@ export class Session {
     this.subscribers.add(told);
   }
 
+  /** Draws after each change, in steps; on a large page in slices, once nothing is computed.
+   * @param {() => import("./slices.js").Steps<void>} steps */
+  draws(steps) {
+    if (this.isLarge) this.drawings.push(steps);
+    else this.subscribe(() => finished(steps()));
+  }
+
+  /** Draws what has waited; a change ends that, and it begins anew. */
+  drawSoon() {
+    const turn = ++this.turn;
+    clearTimeout(this.drawsAt);
+    this.drawsAt = setTimeout(() => inSlices(this.drawing(turn), () => {}), DRAWN_AFTER);
+  }
+
+  /** @param {number} turn @returns {import("./slices.js").Steps<void>} */
+  *drawing(turn) {
+    for (const steps of this.share === null ? this.drawings : []) {
+      for (const _ of steps()) {
+        yield 0;
+        if (turn !== this.turn || this.share !== null) return;
+      }
+    }
+  }
+
   // --- what the model says ---------------------------------------------------------------
 
   /**
@@ -586,7 +634,7 @@ export class Session {
   row(run, name) {
     const block = this.graph.get(name);
     const t = block.rows === 1 ? 0 : Math.min(this.position, block.rows - 1);
-    return Float64Array.from(run.numbers(block).slice(t * block.cols, (t + 1) * block.cols));
+    return new Float64Array(run.line(block, t));
   }
 
   /** @returns {string} why nothing is answered; "" if something is */

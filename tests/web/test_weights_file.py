@@ -107,6 +107,14 @@ def test_the_page_asks_for_its_weights(files, chromium: str, tmp_path: Path) -> 
     assert "head 1.2 off · said ‘Tarso’, now says ‘vice’" in edited
 
 
+def test_pictures_of_a_large_page_follow_its_answer(files, chromium: str, tmp_path: Path) -> None:
+    own = tmp_path / "own.html"
+    page.write(default_book("dialogue-game"), own)
+    small = call("weights.mjs", "drawn", chromium, str(own), "", None)
+    assert len(small) > 10 and "5 × 64" in small[1]
+    assert call("weights.mjs", "drawn", chromium, *map(str, files), small) == small
+
+
 def test_a_hosted_page_fetches_its_weights(files, chromium: str) -> None:
     html, weights = files
     found = call("weights.mjs", "hosted", chromium, str(html), str(weights))

@@ -8,6 +8,7 @@ import { crc32 } from "../../exporters/web/crc.js";
 import { readWeights } from "../../exporters/web/weightsfile.js";
 import { withPage } from "./chromium.mjs";
 
+const SETTLES = 700; // ms until all is drawn
 const TOLD = "#weights-file p";
 
 /** What is said of a file, or how many bytes of numbers were read from it. */
@@ -46,6 +47,23 @@ export function given(program, path, files) {
     await page.locator("[data-part='blocks.1.attn.h2']").click();
     await page.waitForFunction(() => document.getElementById("ledger").textContent.includes("said"));
     return [...told, await page.locator("#ledger").innerText()];
+  });
+}
+
+/** What the flow and each picture tell after a next word, on a page with a file of weights or without;
+ * waits until this is what is wanted. */
+export function drawn(program, path, weights, wanted) {
+  return withPage(program, {}, async (page) => {
+    await page.goto(pathToFileURL(path).href);
+    if (weights) await page.locator("#weights-file input").setInputFiles(weights);
+    await page.waitForFunction(() => document.body.dataset.view);
+    await page.locator("#top button", { hasText: /^Next word$/ }).click();
+    await page.waitForSelector("#text em");
+    if (!wanted) await page.waitForTimeout(SETTLES);
+    return page.waitForFunction((expected) => {
+      const labels = [".flow-picture svg", "#machine .tile"].flatMap((which) => [...document.querySelectorAll(which)].map((node) => node.ariaLabel));
+      return (!expected || JSON.stringify(labels) === JSON.stringify(expected)) && labels;
+    }, wanted).then((found) => found.jsonValue());
   });
 }
 
