@@ -286,7 +286,12 @@ FIXED_EPS = (
     "m2m_100",
     "blenderbot",
     "pegasus",
-)  # no field of their config has it
+    "marian-two",
+    "biogpt",
+    "xglm",
+    "falcon_mamba",
+    "lfm2_moe",
+)  # no field of their config has it, or not of every eps
 BOUNDED = ("olmo", "mpt", "llama4")  # queries; weights cannot hold another divisor of scores
 
 

@@ -156,7 +156,7 @@ def _suggestions(heads: list[str]) -> list[Suggestion]:
             (f"{second}.switch", 0, 0), 0, now,
         ),
         Suggestion(
-            "Type ‘0’ on Switches for head 0.0. This head still looks at the same word, and "
+            "Type ‘0’ on Switches for head 0.0: this head still looks at the same word, and "
             "‘Tarso’ keeps {then:.2%}. The line above the heads explains what head 0.0 carries.",
             (f"{first}.switch", 0, 0), 0, now,
         ),

@@ -23,7 +23,8 @@ NEW = {"hidden_act": "silu", "num_experts": 4, "num_experts_per_tok": 2}
 
 def of_minimax(c: Config) -> GroupedSpec:
     """MiniMax-M2's spec; older configs say how many of a head's features rotate."""
-    if turned := c.get("rotary_dim", int, 0):
+    turned = c.get("rotary_dim", int, 0)
+    if turned and "partial_rotary_factor" not in c.values:
         c = c.otherwise(partial_rotary_factor=turned / c.get("head_dim", int, 128))
     spec = usual(c, 128, "partial_rotary_factor", theta=5e6, bias="", eps_default=1e-6)
     inner = c.otherwise(n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=1.0)
