@@ -51,7 +51,7 @@ class Named:
 
     def under(self, name: str) -> bool:
         """Whether it has this name, or begins with it and a dot."""
-        return self.name == name or self.name.startswith(f"{name}.")
+        return f"{self.name}.".startswith(f"{name}.")
 
     @property
     def leaf(self) -> str:
