@@ -43,8 +43,6 @@ pytestmark = pytest.mark.usefixtures("node")
 N_EDITS = 20
 MOST_BESIDES = 150 << 10  # bytes of a page besides its weights
 OF_MODEL = 30 << 10  # of one with the picture of a model, drawn in slices, its lessons and tour
-    30 << 10
-)  # of one with the picture of a model, its lessons, its tour, its drawing in slices
 OF_STEP = 16 << 10  # of one with the sheet Attention
 OF_ANOTHER = 26 << 10  # and of one with the pass of another sentence, forwards and backwards
 IN_FIREFOX = ("cat-sat", "dialogue-game", "tokenization", "superposition", "learn", "golden-gemma3")
