@@ -45,7 +45,7 @@ MOST_BESIDES = 150 << 10  # bytes of a page besides its weights
 OF_MODEL = 30 << 10  # of one with the picture of a model, drawn in slices, its lessons and tour
 OF_STEP = 16 << 10  # of one with the sheet Attention
 OF_ANOTHER = 26 << 10  # and of one with the pass of another sentence, forwards and backwards
-IN_FIREFOX = ("cat-sat", "dialogue-game", "tokenization", "superposition", "learn", "golden-gemma3")
+IN_FIREFOX = ("cat-sat", "dialogue-game", "tokenization", "superposition", "learn", "golden-gemma2")
 KINDS = ("weight", "weight", "op", "op", "setting", "setting", "ids", "table", "text", "input")
 WORDS = ("", "zzz", "Tarso", "the cat", "<s>", "1", "  ")
 
