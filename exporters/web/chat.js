@@ -7,7 +7,7 @@ import { shortened } from "./outside.js";
 import { best } from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
-/** What the page knows of a template: see chat_ids.py.
+/** The ids of a chat template (chat_ids.py).
  * @typedef {{head: number[], answering: number[], closing: number[], following: number[], ends: number[], system: string}} Template */
 /** A message and its answer, as ids; `from`: the place of the answer's first token.
  * @typedef {{you: number[], answer: number[], from: number}} Turn */

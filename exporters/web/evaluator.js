@@ -68,7 +68,7 @@ export class Run {
     if (from === undefined) this.computeAll();
   }
 
-  /** What a block holds at first: what another run does, what is typed, or nothing.
+  /** The first values of a block: those of another run, those that are typed, or blanks.
    * @param {Block} block @param {Run} [from] @returns {any} */
   beginning(block, from) {
     const computed = block.isOp || block.isTable;

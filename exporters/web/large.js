@@ -31,7 +31,7 @@ class LargeRun extends Run {
     return run;
   }
 
-  /** What a block holds at first. @param {Block} block @param {Run} [from] @returns {any} */
+  /** The first values of a block. @param {Block} block @param {Run} [from] @returns {any} */
   beginning(block, from) {
     return block.packed ?? (from ? from.values[block.index] : super.beginning(block));
   }

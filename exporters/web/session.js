@@ -23,7 +23,7 @@ const AT_ONCE = 1500;
 const IDLE = 300;
 /** ms without an action, after which a large page draws more than its answer. */
 const DRAWN_AFTER = 60;
-/** ms of a computation before its progress is told. */
+/** ms after which the page shows the progress of a computation. */
 const SOON = 300;
 
 /** What a person has done to a book, and the values that follow. */

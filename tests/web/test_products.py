@@ -89,7 +89,7 @@ def built(model: Model, name: str) -> Book:
 
 
 def held(book: Book, path: Path, stored: dict[str, Stored]) -> Path:
-    """What a large page of a book holds, for values.mjs; some weights are in files."""
+    """Write the data of a book's large page for values.mjs; some weights are in files."""
     plain = dict(book.graph._inputs)
     book.graph._inputs.update(stored)
     page.write(book, path, most_inside=0)

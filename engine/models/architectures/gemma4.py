@@ -191,7 +191,7 @@ def read_config(c: Config) -> ModelSpec:
     if c.look("rope_parameters") is None:
         c = c.otherwise(rope_parameters=ROTARY)
     spec, near = layered(c, every=6)
-    near[-1] = False  # whatever the config says
+    near[-1] = False  # as in the reference, which ignores what the config says here
     heads, shared = own_sizes(c, near)
     wide = rope.of_kind(c, heads[near.index(False)], FULL, 1e6)
     sources = sources_of(c, near, 0)

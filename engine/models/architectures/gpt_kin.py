@@ -273,7 +273,7 @@ def of_mpt(c: Config) -> LlamaSpec:
 
 def of_fairseq(c: Config, words: Words) -> LlamaSpec:
     """The spec of BioGPT and XGLM, which scale words by the root of the stream's size. Their norms
-    have an epsilon of 1e-5, whatever the config says."""
+    always have an epsilon of 1e-5: no field of their config has it."""
     scaled = c.get("scale_embedding", bool, True)
     return of_gpt(
         c,

@@ -152,7 +152,7 @@ def of_granite(c: Config) -> HybridSpec:
 
 
 def of_bamba(c: Config) -> HybridSpec:
-    """Bamba's spec; half of each head's features rotate, whatever the config says."""
+    """Bamba's spec. Half of each head's features rotate: the reference ignores other shares."""
     c = c.otherwise(partial_rotary_factor=0.5)
     spec = usual(c, part="partial_rotary_factor", mlp_bias=c.get("mlp_bias", bool, False))
     attends = c.listed("attn_layer_indices", int)
