@@ -161,7 +161,7 @@ class Flow {
   titleOf(k) {
     const column = this.columns?.[k];
     if (!column) return "";
-    if (column.parts[0].kind === "several") return `… ${column.parts[0].name.split(" ")[0]}`;
+    if (column.parts[0].kind === "several") return `${column.parts[0].name.split(" ")[0]}${this.frame?.isNarrow ? " …" : " parts"}`;
     if (column.layer === null) return { bias: "biases", typed: "typed" }[column.key] ?? "the word";
     const kind = column.parts[0].kind === "head" ? "heads" : column.parts[0].name.split(" ")[0];
     const whole = `Layer ${column.layer} ${kind}`;
