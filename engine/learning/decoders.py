@@ -115,4 +115,5 @@ def new(name: str, **sizes: int) -> Decoder:
     if spec.d_mlp and spec.d_mlp != d_mlp:
         raise InputError(f"the MLP of {name} must have {spec.d_mlp} cells, not {d_mlp}")
     said = {theirs: value for theirs, value in given.items() if theirs in asked.asked}
-    return Decoder(file.forward, spec, {"model_type": name, **said, **NO_SPECIAL, **file.NEW})
+    stored = {"model_type": name, **said, **file.NEW, **NO_SPECIAL, **file.NEW}  # NEW wins
+    return Decoder(file.forward, spec, stored)

@@ -1605,7 +1605,9 @@ def m2m_100(rng: np.random.Generator) -> Network:
 
 # Every architecture: the functions above that draw a model.
 MAKERS = [
-    f for f in [*vars().values()] if getattr(f, "__annotations__", {}).get("return") is Network
+    f
+    for name, f in [*vars().items()]
+    if name[0] != "_" and getattr(f, "__annotations__", {}).get("return") is Network
 ]
 Maker = Callable[[np.random.Generator], Network]
 
