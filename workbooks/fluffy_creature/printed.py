@@ -153,9 +153,9 @@ PRINTED = (
             decimals=0,
             cell=lambda g, i, _: MATCH(MAX(g["logits"][i, :]), g["logits"][i, :], 0) - 1,
             note=
-                "In the code and in this workbook, creature follows creature. In the conclusion "
-                "of the notes, forest follows creature. For fluffy, three words are equal, and "
-                "the code chooses the first of these (0)."),
+                "In the code and in this workbook, ‘creature’ follows ‘creature’. In the "
+                "conclusion of the notes, ‘forest’ follows ‘creature’. After ‘fluffy’, three words "
+                "are equally likely. The code chooses the first of the three: word 0, ‘fluffy’."),
     Printed(BELOW, [[-1.54, -1.87, 0, -2.02]], "logits", rows=[BLUE], cell=below_largest,
             follows=lambda t, _, j: t[TABLED][BLUE, j] - MAX(t[TABLED][BLUE, :]),
             note="The notes use the second table of logits."),

@@ -39,7 +39,7 @@ LEARNT = {  # the last lines of the sheet How
         "‘cellformer import microgpt.xlsx -o DIR’ saves the weights as a model. Every command "
         'can use this model, for example ‘cellformer build DIR --prompt "<BOS> a n n"’.',
         "‘cellformer train microgpt -o DIR’ makes the 1,000 steps in seconds, without a "
-        "spreadsheet. The result is the same as the weights of ‘trained’.",
+        "spreadsheet. It gives the same weights as the choice ‘trained’ at ‘begin with’.",
     ),
 }
 save, is_part = checkpoint.save, checkpoint.is_part

@@ -95,8 +95,8 @@ def share(part: str) -> Count:
 
 SHARES = {f"{part}_share": share(part) for part in PARTS}
 UNITS = {
-    "millions": Count("total, millions", lambda m: m.total / TEN**6),
-    "billions": Count("total, billions", lambda m: m.total / TEN**9),
+    "millions": Count("total weights (in millions)", lambda m: m.total / TEN**6),
+    "billions": Count("total weights (in billions)", lambda m: m.total / TEN**9),
 }
 RULE = {"rule": Count("12 · n_layers · d_model²", lambda m: 12 * m.n_layers * m.d_model**2)}
 RATIOS = {

@@ -172,7 +172,7 @@ def printed() -> list[Printed]:
             "probs",
             rows=[SAT],
             note="The source prints 0.04 for ‘the’. But its printed logit, -0.48, gives 0.0348, "
-            "and a logit of -0.47 gives 0.0351.",
+            "which rounds to 0.03. A logit of -0.47 would give 0.0351, which rounds to 0.04.",
         ),
     ]
 
