@@ -175,9 +175,10 @@ class _Backward:
         self, x: Block, z: Block, read: Read, slope: Expression
     ) -> tuple[Expression, Mask | None]:
         """The amount that the reader z adds to the gradient of x, with the mask that it needs."""
-        picked = [ids for ids in reads(slope) if read.at[0] == "?" and ids.at == ("i", "j")]
+        picked = [ids for ids in reads(slope) if "?" in read.at and ids.at == ("i", "j")]
         if picked:
-            return self._numbered(self._of_picked(x, z, *picked), read, x), None
+            of_picked = self._of_picked if read.at[0] == "?" else self._of_picked_in_line
+            return self._numbered(of_picked(x, z, read, *picked), read, x), None
         places = {"i": (z.shape[0], z.axes[0]), "j": (z.shape[1], z.axes[1])}
         if read.axis is not None:
             places["r"] = x.shape[read.axis], x.axes[read.axis]
@@ -205,7 +206,7 @@ class _Backward:
             share = Read(self._add(*args, partial=True, mask=z.mask), own(x))
         return self._numbered(share, read, x), z.mask if z.mask.causal else None
 
-    def _of_picked(self, x: Block, z: Block, ids: Read) -> Expression:
+    def _of_picked(self, x: Block, z: Block, read: Read, ids: Read) -> Expression:
         """The amount that a reader z adds to a cell of x if each cell of z picks a row by its
         own id: the sum over all cells of z with that id, row by row."""
         row = "j", ":"
@@ -217,6 +218,13 @@ class _Backward:
         shape, axes = (x.shape[0], z.shape[0]), (x.axes[0], z.axes[0])
         part = self._add(f"{self.name}.{z.name}.part", shape, axes, one, False, EVERYTHING)
         return SUM(Read(part, ("i", ":")))
+
+    def _of_picked_in_line(self, x: Block, z: Block, read: Read, ids: Read) -> Expression:
+        """The same if each cell of z picks from the row of x that has the number of its own row,
+        or of its own column."""
+        line = ("i", ":") if read.at[0] == "i" else (":", "i")
+        number = Read(self._numbers(x.shape[1], x.axes[1]), ("0", "j"))
+        return SUMIF(Read(ids.block, line), number, Read(self.found[z.name], line))
 
     def _numbered(self, share: Expression, read: Read, x: Block) -> Expression:
         """The share of the rows or columns of x that a reader reads by their number."""

@@ -70,11 +70,13 @@ def smallest(x: Any, *others: Any) -> Any:
 
 
 def lookup(table: Line, ids: Tensor) -> Tensor:
-    """Entry `ids` of each line of a table that all sentences share; in one line, an entry for
-    each cell of the output."""
+    """Entry `ids` of each line of a table that all sentences share; if each cell of the output has
+    an id, its entry of the line of its row or column."""
     if ids.shape[-1] > 1:
+        ids = ids.mT if table.along == "j" else ids
         rows = table.values.expand(-1, -1, ids.shape[-2], -1)
-        return torch.gather(rows, -1, ids.long().expand(*rows.shape[:3], -1))
+        found = torch.gather(rows, -1, ids.long().expand(*rows.shape[:3], -1))
+        return found.mT if table.along == "j" else found
     n = max(table.values.shape[1], ids.shape[1])
     tables, entries = table.values[0].expand(n, -1, -1), ids[..., 0].long().expand(-1, n, -1)
     return torch.stack([F.embedding(entries[:, k], tables[k].T) for k in range(n)], 1)

@@ -291,6 +291,14 @@ def of_bucket(bucket: X, table: X) -> X:
     return lookup(table, bucket)
 
 
+@op(bucket="i,j", of_query="i,?", of_key="j,?", out="i,≤i")
+def of_distance(bucket: X, of_query: X = None, of_key: X = None) -> X:
+    """The match of the query with the distance, plus that of the key (He et al. 2021, "DeBERTa",
+    section 3.1)."""
+    found = [lookup(match, bucket) for match in (of_query, of_key) if match is not None]
+    return found[0] if len(found) == 1 else found[0] + found[1]
+
+
 @op(x="i,j", bias="i,j", out="i,≤i", blank=-inf)
 def biased(x: X, bias: X) -> X:
     """Scores with a bias by distance (Raffel et al. 2020, section 2.1)."""

@@ -418,6 +418,17 @@ OF_SSM = {  # the blocks of a state space model, where other parts have the same
     "z": "output of the states, plus the input that bypasses the states",
     "W_out": "output weights, into the stream",
 }
+OF_DISTANCE = {  # the blocks of distances that scores depend on, where others have the same names
+    "rows": "row of the table of distances, for each distance of this text",
+    "embed": "each distance’s vector, from a table",
+    "W_distance": "one vector per distance",
+    "W_K": "weights: key of a distance",
+    "W_Q": "weights: query of a distance",
+    "k": "key of each distance",
+    "q": "query of each distance",
+    "of_query": "match of each query with each distance",
+    "of_key": "match of each key with each distance",
+}
 OF_TIME = {  # the blocks of time mixing, where other parts have the same names
     "k": "importance of a token for each channel, as a logarithm",
     "v": "value of a token for each channel",
@@ -434,6 +445,7 @@ OF_STATE = {  # what an optimizer keeps of a weight's gradients, by the first wo
 AXES = {"token": "tokens", "token_b": "tokens", "source": "source tokens"}
 AXES |= dict.fromkeys(("vocab", "vocab_out", "vocab_source"), "words")
 AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
+AXES["distance"] = "distances"
 
 
 def meaning(block: Block, gradient_of: str = "") -> str:
@@ -461,6 +473,7 @@ def _meaning(block: Block, gradient_of: str) -> str:
         "time": OF_TIME,
         "ssm": OF_SSM,
         "conv": OF_CONVOLUTION,
+        "distance": OF_DISTANCE,
     }
     for part, meanings in of_part.items():
         if part in block.inside and block.leaf in meanings:

@@ -112,6 +112,11 @@ BERT = {
     "max_position_embeddings": 12, "vocab_size": 17,
 }  # fmt: skip
 EUROBERT = TINY | {"pad_token_id": 0, "num_hidden_layers": 1, "head_dim": 6, "mlp_bias": True}
+DEBERTA = BERT | {
+    "num_attention_heads": 2, "relative_attention": True, "pos_att_type": "p2c|c2p",
+    "position_buckets": 4, "norm_rel_ebd": "layer_norm", "share_att_key": True,
+    "position_biased_input": False, "legacy": False, "num_hidden_layers": 1,
+}  # fmt: skip
 TURNED = BERT | {"hidden_size": 12, "num_attention_heads": 2, "pad_token_id": 0}
 ROBERTA = BERT | {"type_vocab_size": 1, "pad_token_id": 16, "max_position_embeddings": 30}
 DISTILBERT = {
@@ -351,6 +356,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "opt-350m": (27, lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M))),
     "ernie": (143, lambda: t.ErnieForMaskedLM(t.ErnieConfig(**BERT, use_task_id=True))),
     "nomic_bert": (144, lambda: t.NomicBertForMaskedLM(t.NomicBertConfig(**TURNED))),
+    "deberta": (252, lambda: t.DebertaV2ForMaskedLM(t.DebertaV2Config(**DEBERTA))),
     "eurobert": (146, lambda: t.EuroBertForMaskedLM(t.EuroBertConfig(**EUROBERT))),
     "gte": (145, lambda: t.GteForMaskedLM(t.GteConfig(**TURNED))),
     "bert": (28, lambda: t.BertForMaskedLM(t.BertConfig(**BERT))),

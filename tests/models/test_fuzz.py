@@ -1350,6 +1350,26 @@ def roberta(rng: np.random.Generator) -> Network:
     return model(config(**values, pad_token_id=padding))
 
 
+def deberta(rng: np.random.Generator) -> Network:
+    """With any head. A text has at most 9 tokens: further ones than some distances reach."""
+    kinds = [["c2p"], ["p2c"], ["c2p", "p2c"], "p2c|c2p", "C2P | p2c", "", None]
+    farthest = int(rng.integers(6, 16))
+    values = bert_sizes(rng) | {
+        "hidden_act": pick(rng, *ACTIVATIONS),
+        "type_vocab_size": int(rng.integers(0, 3)),
+        "relative_attention": bool(rng.integers(5)),
+        "pos_att_type": kinds[int(rng.integers(len(kinds)))],
+        "position_buckets": pick(rng, -1, 0, 2, 3, 4, 7, 8),
+        "max_relative_positions": pick(rng, -1, farthest, farthest),
+        "norm_rel_ebd": pick(rng, "none", "layer_norm", "x|Layer_Norm"),
+        "share_att_key": bool(rng.integers(2)),
+        "position_biased_input": bool(rng.integers(2)),
+        "pooler_hidden_act": pick(rng, "gelu", "tanh", "relu"),
+        "legacy": bool(rng.integers(2)),
+    }
+    return _any_head(rng, "DebertaV2", values)
+
+
 def mpnet(rng: np.random.Generator) -> Network:
     values = bert_sizes(rng)
     del values["type_vocab_size"]

@@ -1,5 +1,5 @@
-"""Workbooks of encoders with rotary positions, or with a vector of the task: other ids are typed
-into files whose cached values are wrong."""
+"""Workbooks of encoders with rotary positions, with a vector of the task, or with scores by
+distance: other ids are typed into files whose cached values are wrong."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.checking.verify import read
 
 pytestmark = pytest.mark.slow
-NAMES = ("ernie", "nomic_bert", "gte", "eurobert")
+NAMES = ("ernie", "nomic_bert", "gte", "eurobert", "deberta")
 OTHER = {("tokens", 1, 0): 9.0, ("tokens", 2, 0): 4.0, ("n_prompt", 0, 0): 3.0}
 
 

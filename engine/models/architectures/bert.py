@@ -32,6 +32,9 @@ from cellformer.engine.models.spec import CLASSES, Activation, ModelSpec
 MODEL_TYPES = ("bert",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 UNREAD = ("*.pooler.*", "cls.*")  # of tasks; `cls.predictions` where no word is read out
+# a head's bias of scores [n_tokens, n_tokens], by its part of the graph, its number, its queries
+# and keys, and what scores are multiplied by
+Bias = Callable[[Forward, int, Block, Block, Block], Block]
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
@@ -64,12 +67,12 @@ def of_layers(
     x: Block,
     W_E: Block,
     owners: Sequence[int] = (),
-    biases: Sequence[Block] = (),
+    bias: Bias | None = None,
     turn: tuple[Block, Block] | None = None,
     write: Callable[[Forward, Block], Block] | None = None,
 ) -> None:
     """All layers over the embedded tokens x [n_tokens, d_model], and the output. `owners` are
-    the layers whose weights each layer uses (default: its own); `biases` and `turn` as in
+    the layers whose weights each layer uses (default: its own); `bias` and `turn` as in
     `attention`; `write` is the MLP (default: `mlp`)."""
     spec, n_tokens = g.spec, x.shape[0]
     present = g.input("attention_mask", np.ones((n_tokens, 1)), ("token", ""))  # [n_tokens, 1]
@@ -78,7 +81,7 @@ def of_layers(
         b = g.at(f"blocks.{layer}")
         b = b.with_weights_of(f"blocks.{owners[layer]}") if owners else b
         x = b.block("resid_pre", ops.add, [x])  # [n_tokens, d_model]
-        attn_out = attention(b, x, present, turn, biases)  # [n_tokens, d_model]
+        attn_out = attention(b, x, present, turn, bias)  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
         x = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
 
@@ -97,23 +100,23 @@ def attention(
     x: Block,
     present: Block | None = None,
     turn: tuple[Block, Block] | None = None,
-    biases: Sequence[Block] = (),
+    bias: Bias | None = None,
     qkv_bias: bool = True,
     mask: Mask = EVERYTHING,
 ) -> Block:
     """The sum of the outputs of all heads: [n_tokens, d_model]. Queries and keys rotate by
-    `turn`; each head's block of `biases` [n_tokens, n_tokens] biases its scores."""
-    attn, head_axes, bias = b.at("attn"), ("d_model", "d_head"), b.spec.bias and qkv_bias
+    `turn`; `bias` adds to the scores of each head."""
+    attn, head_axes, biased = b.at("attn"), ("d_model", "d_head"), b.spec.bias and qkv_bias
     of_all = parts.of_all_heads(attn)
     heads = []
     for head in range(b.spec.n_heads):
         h = attn.at(f"h{head}")
-        q = parts.linear(h, "q", x, "Q", head_axes, bias)  # [n_tokens, d_head]
-        k = parts.linear(h, "k", x, "K", head_axes, bias)  # [n_tokens, d_head]
-        v = parts.linear(h, "v", x, "V", head_axes, bias)  # [n_tokens, d_head]
+        q = parts.linear(h, "q", x, "Q", head_axes, biased)  # [n_tokens, d_head]
+        k = parts.linear(h, "k", x, "K", head_axes, biased)  # [n_tokens, d_head]
+        v = parts.linear(h, "v", x, "V", head_axes, biased)  # [n_tokens, d_head]
         q = parts.rotate(h, "rot_q", q, turn) if turn else q
         k = parts.rotate(h, "rot_k", k, turn) if turn else k
-        by = biases[head] if biases else None
+        by = bias(h, head, q, k, of_all.scale) if bias else None
         heads.append(parts.attend(h, q, k, v, of_all, mask, present=present, bias=by))
     return parts.write_heads(b, heads, b.spec.bias)
 

@@ -128,7 +128,7 @@ def with_distances(g: Forward, ids: Sequence[int]) -> None:
     """MPNet's pass over token ids."""
     W_E, x = bert.embed(g, ids)  # x: [n_tokens, d_model]
     biases = distance.biases(g, len(ids), "token", BUCKETS, EVERYTHING)
-    bert.of_layers(g, x, W_E, biases=biases)
+    bert.of_layers(g, x, W_E, bias=lambda h, n, *_: biases[n])
 
 
 def projected(g: Forward, ids: Sequence[int]) -> None:
