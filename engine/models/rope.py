@@ -11,7 +11,7 @@ Each pair of features rotates at its own frequency, theta^(-2i/d_rotary). A scal
     dynamic    none within the length of training, and no prompt here is longer
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, floor, log, pi, sqrt
 from typing import Any, NamedTuple
 
@@ -110,17 +110,25 @@ def instead(c: Config, turns: Any) -> Config:
     return c.otherwise(rope_scaling=None, rope_parameters=turns)
 
 
-def of_kind(c: Config, d_head: int, kind: str, theta: float, base: str = "rope_theta") -> Rotary:
+def of_kind(
+    c: Config,
+    d_head: int,
+    kind: str,
+    theta: float,
+    base: str = "rope_theta",
+    scaled: Sequence[str] = (FULL,),
+) -> Rotary:
     """Rotary positions in layers of one kind. Newer configs list them by kind; older ones have a
-    `base` for each kind, and a scaling for layers without windows."""
+    `base` for each kind, and a scaling for the kinds in `scaled`."""
     by_kind = c.look("rope_parameters") or {}
     if not isinstance(by_kind, dict) or not {*by_kind} <= {FULL, WINDOWED}:
         raise InputError(
             f"{c.path}: rope_parameters is {by_kind!r}; its keys must be {FULL} and {WINDOWED}"
         )
+    own = by_kind.get(kind) or {"rope_type": "default"}
     scaling = c.look("rope_scaling") or {}
     values = {
-        "rope_parameters": {**(by_kind.get(kind) or {}), **(scaling if kind == FULL else {})},
+        "rope_parameters": {**own, **(scaling if kind in scaled else {})},
         "rope_theta": c.get(base, float, theta),
         LONGEST: c.get(LONGEST, int),
     }

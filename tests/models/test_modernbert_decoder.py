@@ -46,7 +46,6 @@ def test_the_window_is_half_of_what_is_near(change: dict, window: int, tmp_path:
     [
         ({"sliding_window": 0}, "a window has 0 tokens"),
         ({"sliding_window": None, "local_attention": None}, "set local_attention to 2 or more"),
-        ({"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, "write it into rope_parameters"),
         ({"architectures": ["ModernBertDecoderForSequenceClassification"]}, "gives no class"),
     ],
 )

@@ -112,8 +112,9 @@ def usual(c: Config) -> ModernBertSpec:
     n_layers, every = c.get("num_hidden_layers", int), c.get("global_attn_every_n_layers", int, 3)
     near = c.windowed(n_layers) or [n % every > 0 for n in range(n_layers)]
     d_head = c.divide("hidden_size", "num_attention_heads")
-    wide = rope.of_kind(c, d_head, FULL, 160_000.0, "global_rope_theta")
-    local = rope.of_kind(c, d_head, WINDOWED, 10_000.0, "local_rope_theta")
+    kinds = FULL, WINDOWED  # an older config scales the positions of both
+    wide = rope.of_kind(c, d_head, FULL, 160_000.0, "global_rope_theta", kinds)
+    local = rope.of_kind(c, d_head, WINDOWED, 10_000.0, "local_rope_theta", kinds)
     return ModernBertSpec(
         **c.sizes(),
         n_ctx=min(wide.n_ctx, local.n_ctx) if any(near) else wide.n_ctx,

@@ -21,11 +21,9 @@ pieces = partial(modernbert.pieces, heads=apart, head="lm_head")
 
 
 def read_config(c: Config) -> ModelSpec:
-    """Its config. Raises InputError for a classifier, for windows without a token, and for the
-    older form of scaled positions, which would scale those of windows, too."""
+    """Its config. Raises InputError for a classifier, and for windows without a token."""
     if classes.task(c.listed("architectures", str)):
         raise InputError(f"{c.path}: this decoder gives no class; use ModernBertDecoderForCausalLM")
-    c.refuse("rope_scaling", None, "write it into rope_parameters, for each kind of layer")
     spec = modernbert.usual(c)
     half = (c.optional("local_attention", int, 128) or 0) // 2
     window = c.get("sliding_window", int, half)  # which the reference saves, and reads first
