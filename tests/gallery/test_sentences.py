@@ -56,9 +56,9 @@ def test_first_layer_writes_the_caller_at_the_verb() -> None:
         assert patched(f"blocks.0.attn.h{head}.result")[TARSO] > 0.99
     rules, page = said("dialogue-game", "Rules"), written("dialogue-game.md")
     assert "the answer becomes vice" in rules
-    assert "the answer becomes *vice* (0.70)" in page
-    assert "With the output of MLP 0, the answer also becomes *vice* (0.81)." in page
-    assert "after layer 0 (0.99)" in page
+    assert "output of head 0.0, the probability of *vice* is 0.70." in page
+    assert "With the output of MLP 0, the probability is 0.81." in page
+    assert "With the whole stream after layer 0, it is 0.99." in page
 
 
 @pytest.mark.slow
