@@ -287,6 +287,10 @@ VIT = {
     "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 6,
     "image_size": [4, 6], "patch_size": [2, 3], "num_channels": 2,
 }  # fmt: skip
+DINOV2 = {  # of 5 x 5 pixels, one row and one column fill no patch
+    "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_ratio": 1,
+    "image_size": 5, "patch_size": 2, "num_channels": 2, "use_swiglu_ffn": True,
+}  # fmt: skip
 
 
 def with_biases(model: torch.nn.Module) -> torch.nn.Module:
@@ -405,6 +409,12 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
         94,
         lambda: t.ViTForImageClassification(
             t.ViTConfig(**VIT, id2label={0: "cat", 1: "dog", 2: "fox"})
+        ),
+    ),
+    "classes/dinov2": (
+        95,
+        lambda: t.Dinov2ForImageClassification(
+            t.Dinov2Config(**DINOV2, id2label={0: "cat", 1: "dog", 2: "fox"})
         ),
     ),
     "olmo": (52, lambda: t.OlmoForCausalLM(t.OlmoConfig(**ONE, clip_qkv=0.8))),
@@ -579,7 +589,7 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     kind = "eager" if patterns or recurs else "sdpa"
     model.set_attn_implementation(kind)
     model.config._attn_implementation = kind  # Falcon does not let it be set
-    if model.config.model_type != "vit":
+    if not sees(model):
         model.set_experts_implementation("eager")
     with torch.no_grad():
         with_sines(model, within=1e-6)  # float32's rounding
@@ -587,7 +597,7 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
             return compute_both(model, source_of(ids), ids)
         asked = {"output_hidden_states": True, "use_cache": False}
         asked |= {} if recurs else {"output_attentions": patterns}
-        if model.config.model_type == "vit":
+        if sees(model):
             out = model(pixels(model, ids), output_hidden_states=True, output_attentions=True)
         else:
             out = model(torch.tensor([ids]), **asked)
@@ -595,8 +605,8 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
         *states, last = [(h[0] if first else h)[0].numpy() for h in out.hidden_states]
         if first:
             last = model.model(torch.tensor([ids])).last_hidden_state[0].numpy()
-        if model.config.model_type == "vit":
-            last = model.vit.layernorm(torch.tensor(last)).numpy()
+        if sees(model):
+            last = model.base_model.layernorm(torch.tensor(last)).numpy()
     if recurs:  # it gives what each layer ends with
         states = [beginning(model, ids), *states[:-1]]
         if every := max(getattr(model.config, "rescale_every", 0), 0):  # it halves the stream
@@ -644,10 +654,26 @@ def compute_both(
     }
 
 
+def sees(model: torch.nn.Module) -> bool:
+    """Whether it reads an image."""
+    return model.main_input_name == "pixel_values"
+
+
+def image_of(model: torch.nn.Module) -> tuple[int, int, int]:
+    """The channels, the height and the width of the images that it reads."""
+    size = model.config.image_size
+    return model.config.num_channels, *(size if isinstance(size, list | tuple) else (size, size))
+
+
+def n_pixels(model: torch.nn.Module) -> int:
+    """The number of pixels, in all channels."""
+    return int(np.prod(image_of(model)))
+
+
 def pixels(model: torch.nn.Module, ids: list[int]) -> torch.Tensor:
     """An image of levels 0 to 255, scaled as transformers' ViTImageProcessor does."""
     config = model.config
-    levels = np.reshape(np.array(ids, np.float64), (1, config.num_channels, *config.image_size))
+    levels = np.reshape(np.array(ids, np.float64), (1, *image_of(model)))
     mean, std = (
         np.reshape(getattr(config, name, None) or 0.5, (1, -1, 1, 1))
         for name in ("image_mean", "image_std")
@@ -696,8 +722,8 @@ if __name__ == "__main__":
         model.save_pretrained(HERE / name)
         (HERE / name / "generation_config.json").unlink(missing_ok=True)
         ids = torch.randint(0, 17, (7,)).tolist()
-        if name == "classes/vit":
-            ids = torch.randint(0, 256, (2 * 4 * 6,)).tolist()
+        if sees(model):
+            ids = torch.randint(0, 256, (n_pixels(model),)).tolist()
         padding = {"roberta": 16, "mpnet": 1, "m2m_100": 1}.get(name.rpartition("/")[2])
         ids = [2 if i == padding else i for i in ids]  # which counts no position
         np.savez_compressed(HERE / name / "golden.npz", **compute(model, ids), versions=versions)

@@ -18,13 +18,14 @@ from cellformer.exporters.file.reading import WorkbookFile
 from cellformer.exporters.web import data
 
 TEXT, TOKEN, IMAGE = (GOLDEN / "classes" / name for name in ("distilbert", "roberta", "vit"))
+IMAGES = [IMAGE, GOLDEN / "classes" / "dinov2"]
 DECODERS = [GOLDEN / "classes" / name for name in ("qwen3", "gpt2")]
 PADDING = 0  # of the golden qwen3
 IDS = [3, 1, 5, 2]
 CLASSES_ROW = 11  # of Play
 
 
-@pytest.mark.parametrize("folder", [TEXT, TOKEN, IMAGE, *DECODERS], ids=str)
+@pytest.mark.parametrize("folder", [TEXT, TOKEN, *IMAGES, *DECODERS], ids=str)
 def test_golden(folder: Path) -> None:
     with np.load(folder / "golden.npz") as reference:
         graph = checkpoint.load(folder).graph(reference["ids"].tolist())
@@ -132,6 +133,41 @@ def test_label_keeps_its_spaces(tmp_path: Path) -> None:
 def test_page_names_the_classes() -> None:
     page = data.of_book(cf.build(str(TEXT), ids=IDS, n_tokens=6)).data
     assert page["outputs"] == ["NEGATIVE", "POSITIVE"]
+
+
+@pytest.mark.parametrize("folder", IMAGES, ids=str)
+def test_model_of_images_is_saved_and_read_again(folder: Path, tmp_path: Path) -> None:
+    ids = np.load(folder / "golden.npz")["ids"].tolist()
+    model = checkpoint.load(folder)
+    checkpoint.save(model, tmp_path / "again")
+    again = checkpoint.load(tmp_path / "again")
+    assert again.spec == model.spec
+    before, after = (found.graph(ids).values["probs"] for found in (model, again))
+    np.testing.assert_array_equal(after, before)
+
+
+REFUSED_IMAGES = {
+    "a table that is resized": ("dinov2", {"image_size": [4, 6]}, "is 4 x 6, but dinov2 models"),
+    "no patch": ("dinov2", {"patch_size": 7}, "5 x 5 pixels has no patch of 7 x 7"),
+    "a patch of no pixel": ("vit", {"patch_size": 0}, "has no patch of 0 x 0"),
+    "no class": ("dinov2", {"architectures": ["Dinov2Model"]}, "Dinov2Model gives no class"),
+    "an activation function": ("vit", {"hidden_act": "xielu"}, "'xielu' is not supported"),
+}
+
+
+@pytest.mark.parametrize("name, change, said", REFUSED_IMAGES.values(), ids=REFUSED_IMAGES)
+def test_refused_images(name: str, change: dict, said: str, tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "classes" / name, tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(InputError, match=said):
+        checkpoint.load(tmp_path / "model")
+
+
+def test_lens_of_the_mean_of_patches_is_refused() -> None:
+    image = ",".join(["7"] * 50)
+    said = cli("run", IMAGES[1], "--ids", image, "--lens", "--target", "cat")
+    assert said.code == 2 and "reads the mean of all tokens" in said.err
 
 
 def test_image_of_another_size_and_a_workbook_of_it_are_refused() -> None:

@@ -1497,31 +1497,58 @@ TOKENS_OF_MODERNBERT = [f"{of}_token_id" for of in ("pad", "bos", "eos", "cls", 
 MODERNBERT_BIASES = ("norm", "attention", "mlp", "classifier", "decoder")
 
 
-def vit(rng: np.random.Generator) -> Network:
+def image_sizes(rng: np.random.Generator) -> dict:
+    """Of a model that sees: sizes, and the levels of its image processor."""
     heads, n_channels = int(rng.integers(1, 4)), int(rng.integers(1, 4))
-    patch = [int(rng.integers(1, 4)) for _ in range(2)]
     levels = {}
     if rng.integers(2):  # else as without a preprocessor_config.json
         levels = {
             "image_mean": rng.uniform(0.2, 0.8, n_channels).tolist(),
             "image_std": rng.uniform(0.2, 0.8, n_channels).tolist(),
         }
-    return t.ViTForImageClassification(
-        t.ViTConfig(
-            hidden_size=heads * int(rng.integers(1, 5)),
-            num_hidden_layers=int(rng.integers(1, 4)),
-            num_attention_heads=heads,
-            intermediate_size=int(rng.integers(1, 12)),
-            hidden_act=pick(rng, *ACTIVATIONS),
-            layer_norm_eps=pick(rng, 1e-12, 1e-3),
-            image_size=[side * int(rng.integers(1, 4)) for side in patch],
-            patch_size=patch,
-            num_channels=n_channels,
-            qkv_bias=bool(rng.integers(2)),
-            num_labels=int(rng.integers(2, 6)),
-            **levels,
-        )
-    )
+    return {
+        "hidden_size": heads * int(rng.integers(1, 5)),
+        "num_hidden_layers": int(rng.integers(1, 4)),
+        "num_attention_heads": heads,
+        "hidden_act": pick(rng, *ACTIVATIONS),
+        "layer_norm_eps": pick(rng, 1e-12, 1e-3),
+        "num_channels": n_channels,
+        "num_labels": int(rng.integers(2, 6)),
+        **levels,
+    }
+
+
+def side(rng: np.random.Generator, patch: int) -> int:
+    """The side of an image, of some patches and of pixels that fill none."""
+    return patch * int(rng.integers(1, 4)) + int(rng.integers(patch))
+
+
+def vit(rng: np.random.Generator) -> Network:
+    config, patch = image_sizes(rng), [int(rng.integers(1, 4)) for _ in range(2)]
+    config |= {
+        "intermediate_size": int(rng.integers(1, 12)),
+        "image_size": [side(rng, part) for part in patch],
+        "patch_size": patch,
+        "qkv_bias": bool(rng.integers(2)),
+    }
+    return t.ViTForImageClassification(t.ViTConfig(**config))
+
+
+def dinov2(rng: np.random.Generator) -> Network:
+    config, patch = image_sizes(rng), int(rng.integers(1, 4))
+    size = side(rng, patch)
+    config |= {
+        "mlp_ratio": int(rng.integers(1, 5)),
+        "image_size": pick(rng, size, [size, size]),
+        "patch_size": pick(rng, patch, [patch, patch]),
+        "qkv_bias": bool(rng.integers(2)),
+        "use_swiglu_ffn": bool(rng.integers(2)),
+        "use_mask_token": bool(rng.integers(2)),
+        "layerscale_value": 0.5,
+        "drop_path_rate": pick(rng, 0.0, 0.2),
+        "apply_layernorm": bool(rng.integers(2)),
+    }
+    return t.Dinov2ForImageClassification(t.Dinov2Config(**config))
 
 
 def sentence_encoder(rng: np.random.Generator) -> Network:
@@ -1635,9 +1662,8 @@ Maker = Callable[[np.random.Generator], Network]
 def drawn(rng: np.random.Generator, model: Network) -> list[int]:
     """A prompt; without the padding token that RoBERTa counts no position for, and with one that
     is not masked. Of an image model, an image."""
-    if model.config.model_type == "vit":
-        height, width = model.config.image_size
-        return rng.integers(0, 256, model.config.num_channels * height * width).tolist()
+    if make.sees(model):
+        return rng.integers(0, 256, make.n_pixels(model)).tolist()
     ids = rng.integers(0, model.config.vocab_size, int(rng.integers(1, 10))).tolist()
     uncounted = is_bert(model) or model.config.model_type == "m2m_100"
     padding = model.config.pad_token_id if uncounted else None

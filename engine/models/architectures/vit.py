@@ -10,7 +10,7 @@ config, as transformers' ViTImageProcessor has it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,14 +18,16 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.fields import json_object
 from cellformer.engine.models import classes, ops, parts
-from cellformer.engine.models.architectures.bert import MLP, attention, heads, mlp
+from cellformer.engine.models.architectures.bert import MLP, attention, heads
 from cellformer.engine.models.foreign import Config, Piece, Pieces, layout
 from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.pooling import of_all_tokens
 from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("vit",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 PROCESSOR = "preprocessor_config.json"
+Summary = Literal["class", "mean", "both"]  # of an image: [CLS], the mean of its patches
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,6 +39,9 @@ class VitSpec(ModelSpec):
     d_patch: int = 0  # numbers of a patch, in all channels
     factor: tuple[float, ...] = ()  # of each channel: what a level is multiplied by
     shift: tuple[float, ...] = ()  # of each channel: what is added then
+    summary: Summary = "class"  # what the classes are read from
+    scaled: bool = False  # each feature that a sublayer writes is multiplied by a weight
+    gated: bool = False  # the MLP has a gate
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
@@ -44,11 +49,44 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     spec = g.spec_as(VitSpec)
     stream = [embed(g, patches(g, spec, ids))]  # [n_tokens, d_model]
     stream.append(g.weight("W_pos", "n_positions", "d_model"))  # [n_tokens, d_model]
-    attend = partial(attention, qkv_bias=spec.qkv_bias)
-    sublayers = (("ln1", "resid_mid", attend), ("ln2", "resid_post", mlp))
-    x = parts.layers(g, stream, parts.layer_norm, sublayers)  # [n_tokens, d_model]
-    x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.rank_words(g, parts.looked_at(g, x), x, None, bias=True)
+    x = parts.layers(g, stream, parts.layer_norm, SUBLAYERS)  # [n_tokens, d_model]
+    read_out(g, parts.layer_norm(g.at("ln_final"), x, spec.norm_eps))
+
+
+def attend(b: Forward, x: Block) -> Block:
+    """The output of attention, as added to the stream: [n_tokens, d_model]."""
+    return scaled(b.at("scale1"), attention(b, x, qkv_bias=b.spec.qkv_bias))
+
+
+def expand(b: Forward, x: Block) -> Block:
+    """The output of the MLP, as added to the stream: [n_tokens, d_model]."""
+    wrote = parts.mlp(b, x, bias=True, gated=b.spec_as(VitSpec).gated)
+    return scaled(b.at("scale2"), wrote)
+
+
+SUBLAYERS = (("ln1", "resid_mid", attend), ("ln2", "resid_post", expand))
+
+
+def scaled(at: Forward, x: Block) -> Block:
+    """x with each feature times a weight, if the model has them (Touvron et al. 2021, section 2.2):
+    [n_tokens, d_model]."""
+    has_scale = at.spec_as(VitSpec).scaled
+    return at.block("added", ops.affine, x, at.weight("w", "d_model")) if has_scale else x
+
+
+def read_out(g: Forward, x: Block) -> None:
+    """The logit of each class, from [CLS], the mean of all patches, or both: [1, d_vocab_out]."""
+    spec, pooling = g.spec_as(VitSpec), g.at("pooling")
+    if spec.summary == "class":
+        return parts.rank_words(g, parts.looked_at(g, x), x, None, bias=True)
+    numbers = np.arange(x.shape[0])[:, None]
+    is_patch = g.input("is_patch", numbers > 0, ("token", ""))  # [n_tokens, 1]
+    mean = of_all_tokens(pooling, x, is_patch)  # [1, d_model]
+    W, b = g.weight("W_mean", "d_model", "vocab_out"), g.weight("b_U", "vocab_out")
+    of_mean = g.block("of_mean", ops.linear, mean, W, b)  # [1, d_vocab_out]
+    first = pooling.block("first", ops.embed, pooling.input("which", 0, kind="ids"), x)
+    logits = g.block("logits", ops.linear, first, g.weight("W_U", "d_model", "vocab_out"), of_mean)
+    parts.softmax(g.at("softmax"), logits, (g, "probs"), g.input("temperature", 1.0))
 
 
 def patches(g: Forward, spec: VitSpec, ids: Sequence[int]) -> Block:
@@ -66,10 +104,14 @@ def patches(g: Forward, spec: VitSpec, ids: Sequence[int]) -> Block:
 
 
 def places(spec: VitSpec) -> np.ndarray:
-    """The place of each number of each patch among the pixels: [n_patches, d_patch]."""
+    """The place of each number of each patch among the pixels: [n_patches, d_patch]. Pixels at the
+    right and at the bottom that fill no patch belong to none."""
     (height, width), (down, across) = spec.image, spec.patch
-    pixels = np.arange(spec.n_ctx).reshape(-1, height // down, down, width // across, across)
-    return pixels.transpose(1, 3, 0, 2, 4).reshape(-1, spec.d_patch)
+    rows, columns = height // down, width // across
+    pixels = np.arange(spec.n_ctx).reshape(-1, height, width)
+    filled = pixels[:, : rows * down, : columns * across]
+    cut = filled.reshape(-1, rows, down, columns, across)
+    return cut.transpose(1, 3, 0, 2, 4).reshape(-1, spec.d_patch)
 
 
 def embed(g: Forward, x: Block) -> Block:
@@ -84,47 +126,50 @@ def embed(g: Forward, x: Block) -> Block:
 
 
 def read_config(c: Config) -> ModelSpec:
-    """ViT's config, with its image processor's. Raises InputError for a model that gives no class,
-    and for patches that do not fill the image."""
-    c.assume(num_hidden_layers=12, num_attention_heads=12, hidden_size=768, intermediate_size=3072)
-    c.assume(hidden_act="gelu", image_size=224, patch_size=16, num_channels=3)
+    """ViT's config, with its image processor's. Raises InputError."""
+    c.assume(hidden_size=768, intermediate_size=3072, image_size=224, patch_size=16)
     c.ignore("pooler_act", "pooler_output_size", "encoder_stride", "chunk_size_feed_forward")
+    return usual(c, d_mlp=c.get("intermediate_size", int))
+
+
+def usual(c: Config, **own: Any) -> VitSpec:
+    """The fields that all vision transformers read from their configs in the same way, and their
+    `own`. Raises InputError for a model that gives no class, and for images without a patch."""
+    c.assume(num_hidden_layers=12, num_attention_heads=12, num_channels=3, hidden_act="gelu")
     names = c.listed("architectures", str)
     if names and classes.task(names) != "class":
         raise InputError(
-            f"{c.path}: {names[0]} gives no class of an image; use ViTForImageClassification"
+            f"{c.path}: {names[0]} gives no class of an image; use a model ForImageClassification"
         )
     image, patch = (sides(c, name) for name in ("image_size", "patch_size"))
-    if any(whole < 1 or part < 1 or whole % part for whole, part in zip(image, patch, strict=True)):
+    if any(not 1 <= part <= whole for whole, part in zip(image, patch, strict=True)):
         raise InputError(
-            f"{c.path}: patches of {patch[0]} x {patch[1]} pixels do not fill an image of "
-            f"{image[0]} x {image[1]} exactly"
+            f"{c.path}: an image of {image[0]} x {image[1]} pixels has no patch of "
+            f"{patch[0]} x {patch[1]}; set patch_size to at most image_size"
         )
     n_channels = c.get("num_channels", int)
     height, width = image
-    return VitSpec(
-        d_model=c.get("hidden_size", int),
-        n_ctx=n_channels * height * width,
-        n_layers=c.get("num_hidden_layers", int),
-        n_heads=c.get("num_attention_heads", int),
-        d_head=c.divide("hidden_size", "num_attention_heads"),
-        d_mlp=c.get("intermediate_size", int),
-        activation=c.activation("hidden_act"),
-        qkv_bias=c.get("qkv_bias", bool, True),
-        reads="image",
-        norm="layer",
-        norm_eps=c.get(EPS, float, 1e-12),
-        position="learned",
-        final_norm=True,
-        bias=True,
-        causal=False,
-        n_positions=height // patch[0] * (width // patch[1]) + 1,
-        image=image,
-        patch=patch,
-        d_patch=n_channels * patch[0] * patch[1],
+    fields = {
+        "d_model": c.get("hidden_size", int),
+        "n_ctx": n_channels * height * width,
+        "n_layers": c.get("num_hidden_layers", int),
+        "n_heads": c.get("num_attention_heads", int),
+        "d_head": c.divide("hidden_size", "num_attention_heads"),
+        "activation": c.activation("hidden_act"),
+        "qkv_bias": c.get("qkv_bias", bool, True),
+        "norm_eps": c.get(EPS, float, 1e-12),
+        "n_positions": (height // patch[0]) * (width // patch[1]) + 1,
+        "d_patch": n_channels * patch[0] * patch[1],
         **levels_of(c, n_channels),
         **classes.readout(c, "class"),
-    )
+    }
+    return VitSpec(**ALIKE | fields | own, image=image, patch=patch)
+
+
+ALIKE: dict[str, Any] = {
+    "reads": "image", "norm": "layer", "position": "learned", "final_norm": True, "bias": True,
+    "causal": False,
+}  # fmt: skip
 
 
 def sides(c: Config, name: str) -> tuple[int, int]:
@@ -166,21 +211,28 @@ def levels_of(c: Config, n_channels: int) -> dict[str, Any]:
     }
 
 
-def pieces(spec: VitSpec) -> Pieces:
-    """ViT's layout: matrices are [out, in], patches go through a convolution's filters."""
-    e, filters = "vit.embeddings", (spec.d_model, spec.d_patch // (spec.patch[0] * spec.patch[1]))
+def of_embeddings(spec: VitSpec, base: str) -> Pieces:
+    """The map of patches, which is a convolution's filters, and the vectors of [CLS] and places."""
+    e, filters = f"{base}.embeddings", (spec.d_model, len(spec.factor), *spec.patch)
     first = f"{e}.patch_embeddings.projection"
-    yield "W_E", Piece(f"{first}.weight", transposed=True, shape=(*filters, *spec.patch))
+    yield "W_E", Piece(f"{first}.weight", transposed=True, shape=filters)
     yield "b_E", Piece(f"{first}.bias")
     yield "class_token", Piece(f"{e}.cls_token", row=True, shape=(1, 1, spec.d_model))
     places = (1, spec.n_positions, spec.d_model)
     yield "W_pos", Piece(f"{e}.position_embeddings", shape=places)
-    qkv = [f"attention.{name}" for name in ("query", "key", "value")]
+
+
+QKV = tuple(f"attention.{name}" for name in ("query", "key", "value"))
+
+
+def pieces(spec: VitSpec) -> Pieces:
+    """ViT's layout: matrices are [out, in]."""
+    yield from of_embeddings(spec, "vit")
     yield from layout(
         {"ln_final": "vit.layernorm", "W_U": "classifier", "b_U": "classifier"},
         "vit.encoder.layer.{}",
         {"ln1": "layernorm_before", "ln2": "layernorm_after"},
-        partial(heads, qkv=qkv),
+        partial(heads, qkv=QKV),
         attn="attention",
         mlp=MLP,
     )(spec)
