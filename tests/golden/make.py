@@ -291,6 +291,12 @@ DINOV2 = {  # of 5 x 5 pixels, one row and one column fill no patch
     "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_ratio": 1,
     "image_size": 5, "patch_size": 2, "num_channels": 2, "use_swiglu_ffn": True,
 }  # fmt: skip
+SEES = {
+    "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 6,
+    "image_size": 5, "patch_size": 2, "num_channels": 2,
+}  # fmt: skip
+READS = {"hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1, **SMALL}
+ANIMALS = {0: "cat", 1: "dog", 2: "fox"}
 
 
 def with_biases(model: torch.nn.Module) -> torch.nn.Module:
@@ -407,14 +413,22 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     ),
     "classes/vit": (
         94,
-        lambda: t.ViTForImageClassification(
-            t.ViTConfig(**VIT, id2label={0: "cat", 1: "dog", 2: "fox"})
-        ),
+        lambda: t.ViTForImageClassification(t.ViTConfig(**VIT, id2label=ANIMALS)),
     ),
     "classes/dinov2": (
         95,
-        lambda: t.Dinov2ForImageClassification(
-            t.Dinov2Config(**DINOV2, id2label={0: "cat", 1: "dog", 2: "fox"})
+        lambda: t.Dinov2ForImageClassification(t.Dinov2Config(**DINOV2, id2label=ANIMALS)),
+    ),
+    "classes/siglip": (
+        96,
+        lambda: t.SiglipForImageClassification(
+            t.SiglipConfig(vision_config=SEES, text_config=READS, id2label=ANIMALS)
+        ),
+    ),
+    "classes/clip": (
+        97,
+        lambda: t.CLIPForImageClassification(
+            t.CLIPConfig(vision_config=SEES, text_config=READS, id2label=ANIMALS)
         ),
     ),
     "olmo": (52, lambda: t.OlmoForCausalLM(t.OlmoConfig(**ONE, clip_qkv=0.8))),
@@ -606,7 +620,7 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
         if first:
             last = model.model(torch.tensor([ids])).last_hidden_state[0].numpy()
         if sees(model):
-            last = model.base_model.layernorm(torch.tensor(last)).numpy()
+            last = final_norm(model)(torch.tensor(last)).numpy()
     if recurs:  # it gives what each layer ends with
         states = [beginning(model, ids), *states[:-1]]
         if every := max(getattr(model.config, "rescale_every", 0), 0):  # it halves the stream
@@ -659,10 +673,19 @@ def sees(model: torch.nn.Module) -> bool:
     return model.main_input_name == "pixel_values"
 
 
+def final_norm(model: torch.nn.Module) -> torch.nn.Module:
+    """The norm behind its last layer."""
+    kind = model.config.model_type
+    if kind == "clip":  # which has none for patches
+        return torch.nn.Identity()
+    return model.vision_model.post_layernorm if kind == "siglip" else model.base_model.layernorm
+
+
 def image_of(model: torch.nn.Module) -> tuple[int, int, int]:
     """The channels, the height and the width of the images that it reads."""
-    size = model.config.image_size
-    return model.config.num_channels, *(size if isinstance(size, list | tuple) else (size, size))
+    config = getattr(model.config, "vision_config", model.config)
+    size = config.image_size
+    return config.num_channels, *(size if isinstance(size, list | tuple) else (size, size))
 
 
 def n_pixels(model: torch.nn.Module) -> int:

@@ -18,7 +18,7 @@ from cellformer.exporters.file.reading import WorkbookFile
 from cellformer.exporters.web import data
 
 TEXT, TOKEN, IMAGE = (GOLDEN / "classes" / name for name in ("distilbert", "roberta", "vit"))
-IMAGES = [IMAGE, GOLDEN / "classes" / "dinov2"]
+IMAGES = [IMAGE, *(GOLDEN / "classes" / name for name in ("dinov2", "siglip", "clip"))]
 DECODERS = [GOLDEN / "classes" / name for name in ("qwen3", "gpt2")]
 PADDING = 0  # of the golden qwen3
 IDS = [3, 1, 5, 2]
@@ -146,8 +146,11 @@ def test_model_of_images_is_saved_and_read_again(folder: Path, tmp_path: Path) -
     np.testing.assert_array_equal(after, before)
 
 
+NOT_SQUARE = {"image_size": [4, 6]}
 REFUSED_IMAGES = {
-    "a table that is resized": ("dinov2", {"image_size": [4, 6]}, "is 4 x 6, but dinov2 models"),
+    "a table that is resized": ("dinov2", NOT_SQUARE, "is 4 x 6, but .*square images for a dinov2"),
+    "images that are not square": ("clip", {"vision_config": NOT_SQUARE}, "images for a clip"),
+    "an option of the part that sees": ("siglip", {"vision_config": {"x": 1}}, "not know x = 1"),
     "no patch": ("dinov2", {"patch_size": 7}, "5 x 5 pixels has no patch of 7 x 7"),
     "a patch of no pixel": ("vit", {"patch_size": 0}, "has no patch of 0 x 0"),
     "no class": ("dinov2", {"architectures": ["Dinov2Model"]}, "Dinov2Model gives no class"),

@@ -1551,6 +1551,28 @@ def dinov2(rng: np.random.Generator) -> Network:
     return t.Dinov2ForImageClassification(t.Dinov2Config(**config))
 
 
+def of_two_parts(rng: np.random.Generator) -> dict:
+    """A config with a part that sees, which is drawn, and one that reads."""
+    sees, patch = image_sizes(rng), int(rng.integers(1, 4))
+    of_both = {k: sees.pop(k) for k in ("num_labels", "image_mean", "image_std") if k in sees}
+    sees |= {"patch_size": patch, "image_size": side(rng, patch)}
+    sees |= {"intermediate_size": int(rng.integers(1, 12))}
+    reads = {"hidden_size": 2, "num_attention_heads": 1, "num_hidden_layers": 1, **sizes(rng)}
+    return of_both | {"vision_config": sees, "text_config": reads}
+
+
+def siglip(rng: np.random.Generator) -> Network:
+    config = of_two_parts(rng)
+    config["vision_config"] |= {"vision_use_head": bool(rng.integers(2))}
+    return t.SiglipForImageClassification(t.SiglipConfig(**config))
+
+
+def clip(rng: np.random.Generator) -> Network:
+    config = of_two_parts(rng) | {"projection_dim": 3, "logit_scale_init_value": 1.0}
+    config["vision_config"] |= {"projection_dim": 3}
+    return t.CLIPForImageClassification(t.CLIPConfig(**config))
+
+
 def sentence_encoder(rng: np.random.Generator) -> Network:
     mode = pick(rng, "cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
     modules = [{"type": "Transformer"}, {"type": "Pooling", f"pooling_mode_{mode}": True}]

@@ -55,7 +55,8 @@ def last_hidden(graph: Forward) -> Block:
     an encoder, or with a dense layer before the words, what the last layer gives."""
     encodes = not graph.spec.causal or graph.spec.gives == "sentence"
     if encodes or "head.W" in graph.blocks:
-        return graph["resid_final" if graph.spec.norm_after else "ln_final.out"]
+        normed = graph.spec.final_norm and not graph.spec.norm_after
+        return graph["ln_final.out" if normed else "resid_final"]
     x = lens.scoring(graph).x
     return lens.operands(x)["x"] if x.op is ops.stretch else x
 

@@ -24,7 +24,7 @@ from cellformer.exporters.compose.book import Book
 from cellformer.exporters.compose.story import Story
 from cellformer.exporters.file.xlsx import write
 
-NAMES = ("vit", "dinov2")
+NAMES = ("vit", "dinov2", "siglip", "clip")
 pytestmark = pytest.mark.slow
 
 

@@ -42,6 +42,8 @@ class VitSpec(ModelSpec):
     summary: Summary = "class"  # what the classes are read from
     scaled: bool = False  # each feature that a sublayer writes is multiplied by a weight
     gated: bool = False  # the MLP has a gate
+    has_class: bool = True  # [CLS] stands before the patches
+    patch_bias: bool = True  # of the linear map of patches
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
@@ -49,8 +51,12 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     spec = g.spec_as(VitSpec)
     stream = [embed(g, patches(g, spec, ids))]  # [n_tokens, d_model]
     stream.append(g.weight("W_pos", "n_positions", "d_model"))  # [n_tokens, d_model]
+    if spec.embed_norm:
+        x = g.block("embed_sum", ops.add, stream)  # [n_tokens, d_model]
+        stream = [parts.layer_norm(g.at("ln_embed"), x, spec.norm_eps)]
     x = parts.layers(g, stream, parts.layer_norm, SUBLAYERS)  # [n_tokens, d_model]
-    read_out(g, parts.layer_norm(g.at("ln_final"), x, spec.norm_eps))
+    x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps) if spec.final_norm else x
+    read_out(g, x)
 
 
 def attend(b: Forward, x: Block) -> Block:
@@ -80,8 +86,10 @@ def read_out(g: Forward, x: Block) -> None:
     if spec.summary == "class":
         return parts.rank_words(g, parts.looked_at(g, x), x, None, bias=True)
     numbers = np.arange(x.shape[0])[:, None]
-    is_patch = g.input("is_patch", numbers > 0, ("token", ""))  # [n_tokens, 1]
+    is_patch = g.input("is_patch", numbers >= spec.has_class, ("token", ""))  # [n_tokens, 1]
     mean = of_all_tokens(pooling, x, is_patch)  # [1, d_model]
+    if spec.summary == "mean":
+        return parts.rank_words(g, mean, x, None, bias=True)
     W, b = g.weight("W_mean", "d_model", "vocab_out"), g.weight("b_U", "vocab_out")
     of_mean = g.block("of_mean", ops.linear, mean, W, b)  # [1, d_vocab_out]
     first = pooling.block("first", ops.embed, pooling.input("which", 0, kind="ids"), x)
@@ -115,9 +123,12 @@ def places(spec: VitSpec) -> np.ndarray:
 
 
 def embed(g: Forward, x: Block) -> Block:
-    """The class token, and a linear map of each patch: [n_tokens, d_model]."""
-    W_E, b_E = g.weight("W_E", "d_patch", "d_model"), g.weight("b_E", "d_model")
+    """The class token, if there is one, and a linear map of each patch: [n_tokens, d_model]."""
+    spec, W_E = g.spec_as(VitSpec), g.weight("W_E", "d_patch", "d_model")
+    b_E = g.weight("b_E", "d_model") if spec.patch_bias else None
     of_patches = g.block("patch_embed", ops.linear, x, W_E, b_E)  # [n_patches, d_model]
+    if not spec.has_class:
+        return of_patches
     numbers = np.arange(x.shape[0] + 1)[:, None]
     is_class = g.input("is_class", numbers == 0, ("token", ""))  # [n_tokens, 1]
     number = g.input("patch", np.maximum(numbers - 1, 0), ("token", ""), "ids")  # [n_tokens, 1]
@@ -129,36 +140,38 @@ def read_config(c: Config) -> ModelSpec:
     """ViT's config, with its image processor's. Raises InputError."""
     c.assume(hidden_size=768, intermediate_size=3072, image_size=224, patch_size=16)
     c.ignore("pooler_act", "pooler_output_size", "encoder_stride", "chunk_size_feed_forward")
-    return usual(c, d_mlp=c.get("intermediate_size", int))
+    own = {"qkv_bias": c.get("qkv_bias", bool, True)}
+    return usual(c, c, d_mlp=c.get("intermediate_size", int), **own)
 
 
-def usual(c: Config, **own: Any) -> VitSpec:
+def usual(c: Config, sees: Config, **own: Any) -> VitSpec:
     """The fields that all vision transformers read from their configs in the same way, and their
-    `own`. Raises InputError for a model that gives no class, and for images without a patch."""
-    c.assume(num_hidden_layers=12, num_attention_heads=12, num_channels=3, hidden_act="gelu")
+    `own`; `sees` is the config of the part that sees. Raises InputError for a model that gives no
+    class, and for images without a patch."""
+    sees.assume(num_hidden_layers=12, num_attention_heads=12, num_channels=3, hidden_act="gelu")
     names = c.listed("architectures", str)
     if names and classes.task(names) != "class":
         raise InputError(
             f"{c.path}: {names[0]} gives no class of an image; use a model ForImageClassification"
         )
-    image, patch = (sides(c, name) for name in ("image_size", "patch_size"))
+    image, patch = (sides(sees, name) for name in ("image_size", "patch_size"))
     if any(not 1 <= part <= whole for whole, part in zip(image, patch, strict=True)):
         raise InputError(
             f"{c.path}: an image of {image[0]} x {image[1]} pixels has no patch of "
             f"{patch[0]} x {patch[1]}; set patch_size to at most image_size"
         )
-    n_channels = c.get("num_channels", int)
+    n_channels = sees.get("num_channels", int)
     height, width = image
+    n_patches = (height // patch[0]) * (width // patch[1])
     fields = {
-        "d_model": c.get("hidden_size", int),
+        "d_model": sees.get("hidden_size", int),
         "n_ctx": n_channels * height * width,
-        "n_layers": c.get("num_hidden_layers", int),
-        "n_heads": c.get("num_attention_heads", int),
-        "d_head": c.divide("hidden_size", "num_attention_heads"),
-        "activation": c.activation("hidden_act"),
-        "qkv_bias": c.get("qkv_bias", bool, True),
-        "norm_eps": c.get(EPS, float, 1e-12),
-        "n_positions": (height // patch[0]) * (width // patch[1]) + 1,
+        "n_layers": sees.get("num_hidden_layers", int),
+        "n_heads": sees.get("num_attention_heads", int),
+        "d_head": sees.divide("hidden_size", "num_attention_heads"),
+        "activation": sees.activation("hidden_act"),
+        "norm_eps": sees.get(EPS, float, 1e-12),
+        "n_positions": n_patches + own.get("has_class", True),
         "d_patch": n_channels * patch[0] * patch[1],
         **levels_of(c, n_channels),
         **classes.readout(c, "class"),
@@ -168,7 +181,7 @@ def usual(c: Config, **own: Any) -> VitSpec:
 
 ALIKE: dict[str, Any] = {
     "reads": "image", "norm": "layer", "position": "learned", "final_norm": True, "bias": True,
-    "causal": False,
+    "causal": False, "qkv_bias": True,
 }  # fmt: skip
 
 
