@@ -305,7 +305,9 @@ def info(
     n_tokens = min(tokens, spec.n_ctx)
     budget.of_passes(model, n_tokens, force)
     labels = ["d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"]
-    labels += ["n_experts", "n_chosen", "d_expert"] if isinstance(spec, MoeSpec) else []
+    labels += (
+        ["n_experts", "n_chosen", "d_expert"] if isinstance(spec, MoeSpec) and spec.writes else []
+    )
     counts, expected = (
         parameters(model),
         forecast(with_digits(model), n_tokens, for_model(model).readout),

@@ -63,6 +63,11 @@ GEMMA4 = TINY | {
     "vocab_size_per_layer_input": 17, "hidden_size_per_layer_input": 2, "attention_k_eq_v": True,
     "use_double_wide_mlp": True, "global_head_dim": 6,
 }  # fmt: skip
+GEMMA4_MOE = TINY | {
+    "head_dim": 4, "num_hidden_layers": 1, "hidden_size_per_layer_input": 0, "num_experts": 3,
+    "layer_types": ["full_attention"], "global_head_dim": 4, "top_k_experts": 2,
+    "moe_intermediate_size": 4, "enable_moe_block": True,
+}  # fmt: skip
 GEMMA3N = TINY | {
     "head_dim": 4, "num_hidden_layers": 3, "sliding_window": 3, "num_kv_shared_layers": 1,
     "layer_types": ["sliding_attention", "full_attention", "full_attention"],
@@ -355,6 +360,7 @@ MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no
     "gemma3": (19, lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3))),
     "embeddinggemma": (241, lambda: t.Gemma3TextModel(t.Gemma3TextConfig(**EMBEDDING))),
     "gemma4": (244, lambda: t.Gemma4ForCausalLM(t.Gemma4TextConfig(**GEMMA4))),
+    "gemma4_moe": (253, lambda: t.Gemma4ForCausalLM(t.Gemma4TextConfig(**GEMMA4_MOE))),
     "gemma3n": (243, lambda: t.Gemma3nForCausalLM(t.Gemma3nTextConfig(**GEMMA3N))),
     "phi": (20, lambda: t.PhiForCausalLM(t.PhiConfig(**PHI))),
     "gptj": (21, lambda: t.GPTJForCausalLM(t.GPTJConfig(**GPTJ))),

@@ -356,13 +356,23 @@ def gemma4(rng: np.random.Generator) -> Network:
         "global_head_dim": 2 * int(rng.integers(1, 4)),
         "num_global_key_value_heads": pick(rng, None, 1),
         "use_bidirectional_attention": pick(rng, None, "vision"),
+        "enable_moe_block": bool(rng.integers(2)),
+        "top_k_experts": int(rng.integers(1, 3)),
+        "num_experts": int(rng.integers(2, 6)),
+        "moe_intermediate_size": int(rng.integers(1, 8)),
     }
     proportional = {"rope_type": "proportional", "rope_theta": 50.0, "partial_rotary_factor": 0.5}
     if rng.integers(2):
         config["rope_parameters"]["full_attention"] = proportional
     with double_constants():
-        model = t.Gemma4ForCausalLM(t.Gemma4TextConfig(**config))
-    for layer in model.model.layers:
+        if rng.integers(4):
+            model = t.Gemma4ForCausalLM(t.Gemma4TextConfig(**config))
+        else:  # a sentence encoder
+            both = {"use_bidirectional_attention": pick(rng, None, "all"), "sliding_window": 18}
+            modules = [{"type": "Transformer"}, {"type": "Pooling", "pooling_mode_cls_token": True}]
+            both |= {"sentence_modules": modules}
+            model = t.Gemma4TextModel(t.Gemma4TextConfig(**config | both))
+    for layer in getattr(model, "model", model).layers:
         layer.layer_scalar.fill_(rng.uniform(0.5, 2))
     return model
 
@@ -1871,7 +1881,7 @@ ROTARY = [path.parent.name for path in sorted(GOLDEN.glob("*/config.json"))
 NOT_PROPORTIONAL = ("gpt_neox", "modernbert", "phi", "phi3", "phimoe", "stablelm")
 NOT_PROPORTIONAL += ("modernbert-decoder", "persimmon")
 NOT_PROPORTIONAL += ("gemma3", "gemma3n", "gemma4", "embeddinggemma", "ministral3", "olmo3")
-NOT_PROPORTIONAL += ("eurobert", "gte", "nomic_bert")
+NOT_PROPORTIONAL += ("eurobert", "gte", "nomic_bert", "gemma4_moe")
 
 
 @pytest.mark.parametrize("name", [name for name in ROTARY if name not in NOT_PROPORTIONAL])

@@ -44,6 +44,7 @@ SOME = ("gpt2", "mixtral")
 OTHERS = [name for name in golden_models() if name not in (*ENCODERS, *REFUSED, *SOME)]
 STREAMS_OF_THEIR_OWN = ("bloom", "gemma2", "gemma3", "granite", "olmo2", "opt-350m")
 STREAMS_OF_THEIR_OWN += ("exaone4", "glm4", "olmo3", "openai-gpt", "granitemoe", "flex_olmo")
+STREAMS_OF_THEIR_OWN += ("gemma4_moe",)
 LIVE = [name for name in (*SOME, *OTHERS) if name not in STREAMS_OF_THEIR_OWN]
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in OTHERS]
 

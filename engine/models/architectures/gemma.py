@@ -8,6 +8,7 @@ others."""
 from dataclasses import replace
 from functools import partial
 from math import sqrt
+from typing import TypeVar
 
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import parts, rope, sentence_modules
@@ -26,6 +27,7 @@ BOTH = {  # norms around each sublayer: our name -> theirs
     "ln2": "pre_feedforward_layernorm",
     "ln2_post": "post_feedforward_layernorm",
 }
+S = TypeVar("S", bound=LlamaSpec)
 attention = partial(
     llama.attention, norm=partial(llama.normed_alike, norm=parts.rms_norm_above_one)
 )
@@ -57,7 +59,7 @@ def read_config(c: Config) -> ModelSpec:
     every = c.get("sliding_window_pattern", int, 6) if third else 2
     window = c.get("sliding_window", int, 4096)
     if third:
-        spec = of_sentences(c, spec, window)
+        spec = of_sentences(c, spec, window, c.get(BOTH_WAYS, bool, False))
     return replace(
         scaled(spec, c),
         norms="both",
@@ -72,15 +74,15 @@ def read_config(c: Config) -> ModelSpec:
     )
 
 
-def of_sentences(c: Config, spec: LlamaSpec, window: int) -> LlamaSpec:
-    """The spec of EmbeddingGemma (Google 2025), if the config is of one: each token attends to all,
-    and its texts are no longer than a window. Of other models, the spec as it is."""
-    both = c.get(BOTH_WAYS, bool, False)
+def of_sentences(c: Config, spec: S, window: int, both: bool) -> S:
+    """The spec of EmbeddingGemma (Google 2025), if the config is of one: tokens may attend to
+    `both` sides, and its texts are then no longer than a window. Of other models, the spec as it
+    is."""
     if not (both or c.look(sentence_modules.KEY)):
         return spec
     given = sentence_modules.readout(c)
     if given["gives"] != "sentence":
-        raise InputError(f"{c.path}: {BOTH_WAYS} = true is supported in sentence encoders alone")
+        raise InputError(f"{c.path}: {BOTH_WAYS} is supported in sentence encoders alone")
     n_ctx = min(spec.n_ctx, window // 2 + 1) if both else spec.n_ctx
     return replace(spec, causal=not both, n_ctx=n_ctx, **given)
 

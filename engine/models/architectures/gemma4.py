@@ -2,7 +2,8 @@
 each token, values are normed, and the last layers read keys and values of earlier ones.
 
 Layers without windows may have wider heads, and values may be the keys before their norm. A number
-of the layer multiplies what it gives.
+of the layer multiplies what it gives. Experts may work beside the MLP, each part with norms of its
+own. In a sentence encoder, tokens may see all others.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,12 +11,16 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Self
 
+import numpy as np
+
 from cellformer.engine.cells.access import Mask
 from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.models import ops, parts, rope
-from cellformer.engine.models.architectures.gemma import BOTH
-from cellformer.engine.models.architectures.llama import WHOLE, LlamaSpec, Turn, usual
+from cellformer.engine.models.architectures import mixtral
+from cellformer.engine.models.architectures.gemma import BOTH, BOTH_WAYS, of_sentences
+from cellformer.engine.models.architectures.llama import WHOLE, Turn, padding, usual
+from cellformer.engine.models.architectures.mixtral import MoeSpec
 from cellformer.engine.models.foreign import (
     FULL,
     GATED,
@@ -29,8 +34,10 @@ from cellformer.engine.models.foreign import (
     mapped,
     norm,
     outside,
+    stacked,
 )
 from cellformer.engine.models.forward import Forward
+from cellformer.engine.models.pooling import pool
 from cellformer.engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gemma4_text",)
@@ -47,8 +54,9 @@ KeysAndValues = list[tuple[Block, Block]]  # of each head of keys and values, [n
 
 
 @dataclass(frozen=True, repr=False)
-class LayeredSpec(LlamaSpec):
-    """LlamaSpec with layers of different sizes, and with embeddings of their own."""
+class LayeredSpec(MoeSpec):
+    """MoeSpec with layers of different sizes, and with embeddings of their own. It may have no
+    experts."""
 
     d_layer: int = 0  # of a layer's own embedding of a token; 0: none
     d_vocab_layer: int = 0  # rows of its table
@@ -57,6 +65,10 @@ class LayeredSpec(LlamaSpec):
     n_shared: tuple[int, ...] = ()  # heads of keys and values
     d_mlps: tuple[int, ...] = ()
     keys_only: tuple[bool, ...] = ()  # the layers whose values are their keys, otherwise normed
+
+    @property
+    def writes(self) -> bool:
+        return self.n_experts > 0
 
     def of_layer(self, n: int) -> Self:
         """The spec with a layer's own sizes."""
@@ -69,6 +81,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     W_E, stream = embedded(g, ids)  # stream: [n_tokens, d_model]
     own = of_layers(g, stream) if spec.d_layer else []  # each [n_tokens, d_layer]
     turns, kept = rotations(g, len(ids)), dict[int, KeysAndValues]()
+    present = None if spec.causal else padding(g, len(ids))  # [n_tokens, 1]
     for layer in range(spec.n_layers):
         b = of_layer(g, layer)
         x = b.block("resid_pre", ops.add, [stream])  # [n_tokens, d_model]
@@ -77,7 +90,10 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         wrote = parts.rms_norm(b.at("ln1_post"), wrote, spec.norm_eps)
         x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
         read = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
-        wrote = parts.mlp(b, read, bias=False, gated=True)  # [n_tokens, d_model]
+        if spec.n_experts:
+            wrote = with_experts(b, x, read)  # [n_tokens, d_model]
+        else:
+            wrote = parts.mlp(b, read, bias=False, gated=True)  # [n_tokens, d_model]
         wrote = parts.rms_norm(b.at("ln2_post"), wrote, spec.norm_eps)
         if own:
             x = b.block("resid_mlp", ops.add, [x, wrote])  # [n_tokens, d_model]
@@ -86,7 +102,38 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         stream = b.block("resid_post", ops.stretch, x, b.weight("layer_scalar", ""))
     x = g.block("resid_final", ops.add, [stream])  # [n_tokens, d_model]
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, x, W_E, spec.logit_cap)
+    if spec.gives == "sentence":
+        pool(g, x, present or padding(g, len(ids)))
+    else:
+        parts.unembed(g, x, W_E, spec.logit_cap)
+
+
+def with_experts(b: Forward, x: Block, read: Block) -> Block:
+    """The sum of the outputs of the MLP, which reads the normed stream, and of the chosen experts,
+    which norm the stream x otherwise: [n_tokens, d_model]."""
+    spec, m = b.spec_as(LayeredSpec), b.at("mlp")
+    share, switch = shares(m, x), m.input("switch", 1.0)
+    seen = parts.rms_norm(m.at("ln_chosen"), x, spec.norm_eps)  # [n_tokens, d_model]
+    found = [
+        mixtral.expert(m.at(f"e{n}"), seen, "d_expert", share, n, switch)
+        for n in range(spec.n_experts)
+    ]
+    chosen, s = parts.sum_of(b, "mlp.chosen", found), m.at("shared")  # [n_tokens, d_model]
+    always = s.input("share", np.ones((x.shape[0], 1)), ("token", ""))
+    post, W_out, result = mixtral.expert(s, read, "d_mlp", always, 0, switch)
+    result = result or s.block("result", ops.linear, post, W_out)  # [n_tokens, d_model]
+    both = ((result, "ln_shared_post"), (chosen, "ln_chosen_post"))
+    normed = [parts.rms_norm(m.at(ln), wrote, spec.norm_eps) for wrote, ln in both]
+    return b.block("mlp_out", ops.add, normed)
+
+
+def shares(m: Forward, x: Block) -> Block:
+    """The share of each expert at each token, times a number of the expert: [n_tokens,
+    n_experts]."""
+    seen = parts.rms_norm(m.at("ln_router"), x, m.spec.norm_eps)  # [n_tokens, d_model]
+    seen = parts.times(m, "routed", seen, "routed", m.spec.d_model**-0.5)
+    share = mixtral.shares(m, seen)
+    return m.block("router.scaled_share", ops.affine, share, m.weight("expert_scale", "n_experts"))
 
 
 def embedded(g: Forward, ids: Sequence[int]) -> tuple[Block, Block]:
@@ -152,6 +199,7 @@ def attention(
     later layers that read them."""
     spec, attn = b.spec_as(LayeredSpec), b.at("attn")
     window, source = spec.window(layer), spec.sources[layer]
+    mask, present = Mask(spec.causal, window), None if spec.causal else b["attention_mask"]
     turn = turns[window is not None]
     of_all, gain = parts.of_all_heads(attn), attn.weight("q_norm", "d_head")
     if source == layer:
@@ -163,7 +211,7 @@ def attention(
         q = parts.rms_norm(h.at("q_norm"), q, spec.norm_eps, gain)  # [n_tokens, d_head]
         q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
         k, v = kept[source][n * spec.kv_heads // spec.n_heads]
-        heads.append(parts.attend(h, q, k, v, of_all, Mask(window=window), n=n))
+        heads.append(parts.attend(h, q, k, v, of_all, mask, present=present, n=n))
     return parts.write_heads(b, heads, spec.out_bias)
 
 
@@ -185,17 +233,26 @@ def read_config(c: Config) -> ModelSpec:
     c.assume(num_hidden_layers=30, num_attention_heads=8, num_key_value_heads=4)
     c.assume(vocab_size=262_144, hidden_size=2304, intermediate_size=9216)
     c.assume(max_position_embeddings=131_072)
-    c.refuse("use_bidirectional_attention", "vision", "text tokens attend only to earlier ones")
-    c.refuse("enable_moe_block", False, "cellformer does not read the experts of this model")
-    c.ignore("num_experts", "top_k_experts", "moe_intermediate_size")
+    c.refuse("rope_scaling", None, "write it into rope_parameters, for each kind of layer")
+    c.ignore("num_experts", "top_k_experts", "moe_intermediate_size", "is_causal")
     if c.look("rope_parameters") is None:
         c = c.otherwise(rope_parameters=ROTARY)
     spec, near = layered(c, every=6)
+    spec = of_sentences(
+        c, spec, c.get("sliding_window", int, 512), c.get(BOTH_WAYS, str, "") == "all"
+    )
     near[-1] = False  # as in the reference, which ignores what the config says here
     heads, shared = own_sizes(c, near)
     wide = rope.of_kind(c, heads[near.index(False)], FULL, 1e6)
     sources = sources_of(c, near, 0)
     double = c.get("use_double_wide_mlp", bool, False)
+    if c.get("enable_moe_block", bool, False):
+        spec = replace(
+            spec,
+            n_experts=c.get("num_experts", int),
+            n_chosen=c.get("top_k_experts", int),
+            d_expert=c.get("moe_intermediate_size", int),
+        )
     keys_only = c.get("attention_k_eq_v", bool, False)
     return replace(
         spec,
@@ -293,4 +350,17 @@ def pieces(spec: LayeredSpec, own: Callable[[str, str], Pieces] | None = None) -
         yield from linear(f"{b}.own", f, named)
         yield from norm(f"{b}.own.ln", f"{f}.post_per_layer_input_norm")
         yield f"{b}.layer_scalar", Piece(f"{f}.layer_scalar")
+        yield from of_experts(f"{b}.mlp", f, spec)
         yield from own(b, f) if own else ()
+
+
+def of_experts(m: str, f: str, spec: LayeredSpec) -> Pieces:
+    """The pieces of a layer's experts, of their router, and of the MLP beside them."""
+    yield from linear(f"{m}.shared", f"{f}.mlp", GATED)
+    yield from stacked(m, *mixtral.newer(f), *spec.sizes_of_experts, spec.n_experts)
+    yield f"{m}.W_router", Piece(f"{f}.router.proj.weight", transposed=True)
+    yield f"{m}.ln_router.w", Piece(f"{f}.router.scale")
+    yield f"{m}.expert_scale", Piece(f"{f}.router.per_expert_scale")
+    yield from norm(f"{m}.ln_chosen", f"{f}.pre_feedforward_layernorm_2")
+    yield from norm(f"{m}.ln_shared_post", f"{f}.post_feedforward_layernorm_1")
+    yield from norm(f"{m}.ln_chosen_post", f"{f}.post_feedforward_layernorm_2")
