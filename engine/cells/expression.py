@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from cellformer.engine.cells.access import ALONG, Rect, Subscript
-from cellformer.engine.cells.values import SIGNS, FormulaError, as_array, no_error, number, scalar
+from cellformer.engine.cells.values import SIGNS, as_array, no_error, number, refuse, scalar
 
 COMPARISON, JOIN, SUM, PRODUCT, POWER, NEGATIVE, ATOM = range(1, 8)  # how tightly a term binds
 LEVELS = {
@@ -466,8 +466,7 @@ class Nth(Expression):
     def value(self, look: Look) -> Any:
         cells = np.ravel(as_array(self.line.value(look)))
         k = int(number(scalar(self.k.value(look)))) - self.first
-        if not 0 <= k < len(cells):
-            raise FormulaError("#REF!")
+        refuse(not 0 <= k < len(cells), "#REF!")
         return no_error(cells[k])
 
 

@@ -60,6 +60,7 @@ from cellformer.engine.cells.values import (
     number,
     numbers,
     numbers_or_0,
+    refuse,
     refuse_errors,
     scalar,
     sort_key,
@@ -192,8 +193,7 @@ def _each(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _modulo(a: Any, b: Any) -> Any:
     a, b = number(a), number(b)
-    if not isinstance(b, np.ndarray) and b == 0:
-        raise FormulaError("#DIV/0!")
+    refuse(not isinstance(b, np.ndarray) and b == 0, "#DIV/0!")
     return np.mod(a, b)
 
 
@@ -336,8 +336,7 @@ def _product_sum(first: Any, *others: Any) -> float:
     if not others:
         return float(checked(float(np.add.reduce(numbers(first)))))
     *most, last = [numbers_or_0(np.atleast_2d(np.asarray(x))) for x in (first, *others)]
-    if any(x.shape != last.shape for x in most):
-        raise FormulaError("#VALUE!")
+    refuse(any(x.shape != last.shape for x in most), "#VALUE!")
     left = most[0].ravel()
     for x in most[1:]:
         left = left * x.ravel()
@@ -351,8 +350,7 @@ def _largest(x: Any, k: Any) -> Any:
         return float(np.partition(found, place)[place])
     ranked = np.sort(found)[::-1]
     at = np.trunc(number(k)) - 1
-    if (at < 0).any() or (at >= len(ranked)).any():
-        raise FormulaError("#NUM!")
+    refuse((at < 0).any() or (at >= len(ranked)).any(), "#NUM!")
     largest = ranked[at.astype(int)]
     return largest if at.ndim else float(largest)
 
@@ -390,8 +388,7 @@ def _kind(x: Any) -> type:
 def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
     meets, summed = _meets(criterion), x if summed is None else summed
     cells, added = (np.atleast_2d(np.asarray(y, dtype=object)) for y in (x, summed))
-    if cells.shape != added.shape:
-        raise FormulaError("#VALUE!")
+    refuse(cells.shape != added.shape, "#VALUE!")
     pairs = zip(cells.flat, added.flat, strict=True)
     met = np.array([y for v, y in pairs if meets(v)], dtype=object)
     return float(np.add.reduce(numbers(met)))
@@ -403,8 +400,7 @@ def _n_numbers(x: Any) -> int:
 
 def _rank(x: Any, among: Any) -> float:
     others, own = numbers(among), number(scalar(x))
-    if own not in others:
-        raise FormulaError("#N/A")
+    refuse(own not in others, "#N/A")
     return float((others > own).sum() + 1)
 
 
@@ -522,8 +518,7 @@ def _truths(*xs: Any) -> list[bool]:
             found += [bool(v) for v in x.flat if isinstance(v, NUMBERS + TRUTHS)]
         else:
             found.append(_truth(x))
-    if not found:
-        raise FormulaError("#VALUE!")
+    refuse(not found, "#VALUE!")
     return found
 
 
@@ -551,8 +546,7 @@ def _if_error(x: Later, otherwise: Later) -> Any:
 
 def _choose(index: Later, *options: Later) -> Any:
     k = int(number(scalar(index())))
-    if not 1 <= k <= len(options):
-        raise FormulaError("#VALUE!")
+    refuse(not 1 <= k <= len(options), "#VALUE!")
     return options[k - 1]()
 
 
@@ -567,10 +561,8 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
         return no_error(x.item(int(row) - 1, int(col) - 1))  # as most are
     i, j = np.trunc(row), np.trunc(col)
     many = bool(i.ndim or j.ndim)  # of which each is a cell: 0 is no row or column of them
-    if i.min() < many or j.min() < many:
-        raise FormulaError("#VALUE!")
-    if i.max() > height or j.max() > width:
-        raise FormulaError("#REF!")
+    refuse(i.min() < many or j.min() < many, "#VALUE!")
+    refuse(i.max() > height or j.max() > width, "#REF!")
     i, j = i.astype(int), j.astype(int)
     if many:
         return x[i - 1, j - 1]
@@ -595,12 +587,10 @@ def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
         else:
             key = sort_key(wanted, wanted)
             at = np.flatnonzero([v is not None and sort_key(v, wanted) == key for v in cells])
-        if not at.size:
-            raise FormulaError("#N/A")
+        refuse(not at.size, "#N/A")
         return float(at[0] + 1)
     place = int(np.searchsorted(numbers(cells), number(wanted), side="right"))
-    if not place:
-        raise FormulaError("#N/A")
+    refuse(not place, "#N/A")
     return float(place)
 
 
@@ -610,13 +600,11 @@ def _match_each(wanted: np.ndarray, cells: np.ndarray, kind: Any) -> np.ndarray:
         return np.array([_match(v, cells, kind) for v in wanted.flat]).reshape(wanted.shape)
     if number(kind) != 0:
         places = np.searchsorted(cells, wanted, side="right")
-        if not places.all():
-            raise FormulaError("#N/A")
+        refuse(not places.all(), "#N/A")
         return places.astype(np.float64)
     order = np.argsort(cells, kind="stable")
     at = np.searchsorted(cells, wanted, sorter=order).clip(max=len(cells) - 1)
-    if (cells[order[at]] != wanted).any():
-        raise FormulaError("#N/A")
+    refuse((cells[order[at]] != wanted).any(), "#N/A")
     return np.asarray(order[at] + 1.0)
 
 
@@ -664,8 +652,7 @@ def lookup(table: Expression, ids: Expression) -> Expression:
 def _exact(a: Any, b: Any) -> Any:
     """Whether two texts are equal, case-sensitively; for ranges, cell by cell."""
     if isinstance(b, np.ndarray) and b.size > 1:
-        if np.shape(a) != b.shape:
-            raise FormulaError("#VALUE!")
+        refuse(np.shape(a) != b.shape, "#VALUE!")
         pairs = zip(np.asarray(a).flat, b.flat, strict=True)
         return np.array([text_of(v) == text_of(w) for v, w in pairs]).reshape(b.shape)
     if isinstance(a, np.ndarray) and a.size > 1:
@@ -678,8 +665,7 @@ def _find(sought: Any, x: Any, start: Any = 1.0) -> float:
     """The position of a text within another, from 1, case-sensitively, searched from `start` on."""
     first = int(number(scalar(start))) - 1
     place = text_of(x).find(text_of(sought), max(first, 0))
-    if min(first, place) < 0:
-        raise FormulaError("#VALUE!")
+    refuse(min(first, place) < 0, "#VALUE!")
     return float(place + 1)
 
 
@@ -690,38 +676,35 @@ def _substitute(x: Any, old: Any, new: Any) -> str:
 
 def _repeated(x: Any, n: Any) -> str:
     text, often = text_of(x), _size(n)
-    if len(text) * often > LONGEST:
-        raise FormulaError("#VALUE!")
+    refuse(len(text) * often > LONGEST, "#VALUE!")
     return text * often if text else text  # Python repeats nothing only so often
 
 
 def _size(n: Any) -> int:
     """A nonnegative whole number: of characters, or of repetitions."""
     n = number(scalar(n))
-    if n < 0:
-        raise FormulaError("#VALUE!")
+    refuse(n < 0, "#VALUE!")
     return int(n)
 
 
 def _middle(x: Any, start: Any, n: Any) -> str:
     first, size = int(number(scalar(start))) - 1, _size(n)
-    if first < 0:
-        raise FormulaError("#VALUE!")
+    refuse(first < 0, "#VALUE!")
     return text_of(x)[first : first + size]
 
 
 def _code(x: Any) -> float:
     """The code point of a text's first character; an error for half a surrogate pair."""
     text = text_of(x)
-    if not text or "\ud800" <= text[0] < "\ue000":
-        raise FormulaError("#VALUE!")
+    refuse(not text or "\ud800" <= text[0] < "\ue000", "#VALUE!")
     return float(ord(text[0]))
 
 
 def _character(x: Any) -> str:
     code = int(number(scalar(x)))
-    if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000 or 0xFFFE <= code <= 0xFFFF:
-        raise FormulaError("#VALUE!")
+    refuse(
+        not 0 < code < 0x110000 or 0xD800 <= code < 0xE000 or 0xFFFE <= code <= 0xFFFF, "#VALUE!"
+    )
     return chr(code)
 
 

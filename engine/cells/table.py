@@ -18,7 +18,14 @@ from cellformer.engine.cells.block import Block
 from cellformer.engine.cells.evaluation import evaluate
 from cellformer.engine.cells.expression import Area, Call, Expression, Operation
 from cellformer.engine.cells.stored import Stored
-from cellformer.engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
+from cellformer.engine.cells.values import (
+    CellError,
+    FormulaError,
+    as_shown,
+    no_error,
+    number,
+    refuse,
+)
 
 
 class _Pending:
@@ -67,11 +74,8 @@ class Reader:
             if isinstance(value, _Pending):
                 self._settle(block, rect)
                 value = array.item(top, left)
-            if isinstance(value, CellError):
-                raise FormulaError(str(value))
-            if value != value:  # an error among numbers, as ops have it
-                raise FormulaError("#NUM!")
-            return value.item() if isinstance(value, np.generic) else value
+            refuse(value != value, "#NUM!")  # an error among numbers, as ops have it
+            return value.item() if isinstance(value, np.generic) else no_error(value)
         if block.expression is not None and array.dtype.hasobject:
             self._settle(block, rect)
             if rect == block.whole and (numbers := settled(array)) is not array:
@@ -153,16 +157,9 @@ class Reader:
     def compute(self, block: Block, i: int, j: int) -> Any:
         """The value of one cell of a table: a number, a text, TRUE or FALSE, or an error."""
         try:
-            value = block.formula(i, j).value(self)
+            return as_shown(block.formula(i, j).value(self))
         except FormulaError as error:
             return CellError(error)
-        if isinstance(value, np.ndarray):
-            value = value.flat[0]
-        if value is None:
-            return 0.0  # a formula that gives a blank shows 0
-        if isinstance(value, TRUTHS):
-            return bool(value)
-        return float(value) if isinstance(value, NUMBERS) else value
 
     def rows(self, block: Block, rows: Iterable[int]) -> np.ndarray:
         """A table's values, after computing its pending rows."""

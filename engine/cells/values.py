@@ -28,6 +28,12 @@ class CellError(str):
     """An error value, #N/A and the like, as opposed to a text that reads the same."""
 
 
+def refuse(wrong: Any, error: str) -> None:
+    """Raise a formula's error if something is wrong with its arguments."""
+    if wrong:
+        raise FormulaError(error)
+
+
 def is_whole(x: Any) -> bool:
     """Whether a value is a whole number, such as an id, a row, a column or a count."""
     return type(x) is int or isinstance(x, np.integer)
@@ -61,6 +67,17 @@ def no_error(x: Any) -> Any:
     if isinstance(x, CellError):
         raise FormulaError(str(x))
     return x
+
+
+def as_shown(x: Any) -> Any:
+    """A formula's value as its cell shows it: of an array the first entry, and 0 for a blank."""
+    if isinstance(x, np.ndarray):
+        x = x.flat[0]
+    if x is None:
+        return 0.0
+    if isinstance(x, TRUTHS):
+        return bool(x)
+    return float(x) if isinstance(x, NUMBERS) else x
 
 
 def checked(x: Any) -> Any:

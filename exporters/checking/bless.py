@@ -9,7 +9,7 @@ compute. Cached values are wrong, so a file that no program has recomputed is kn
 import re
 import zipfile
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from cellformer.engine.cells.access import Rect, Span
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.expression import Constant, Function, Operation
 from cellformer.engine.cells.files import replacing
-from cellformer.engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError
+from cellformer.engine.cells.values import CellError, FormulaError, as_shown, no_error
 from cellformer.exporters.compose.address import a1, of_cell
 from cellformer.exporters.file.reading import Value, WorkbookFile, a_workbook, gap
 from cellformer.exporters.file.xlsx import CREATED
@@ -136,7 +136,7 @@ class Example:
         except FormulaError as error:
             found = CellError(str(error))
         listed = found.ravel().tolist() if isinstance(found, np.ndarray) else [found]
-        return [_plain(x) for x in listed]
+        return list(map(as_shown, listed))
 
     @property
     def height(self) -> int:
@@ -156,27 +156,7 @@ def _computed(example: Example) -> Any:
     if name not in FUNCTIONS:
         return Operation(name, *map(Constant, values)).value(lambda area: None)
     function = FUNCTIONS[name]
-    return function.compute(*(map(_asked, values) if function.lazy else values))
-
-
-def _asked(value: Any) -> Any:
-    """An argument of a function that asks for it."""
-
-    def ask() -> Any:
-        if isinstance(value, CellError):
-            raise FormulaError(str(value))
-        return value
-
-    return ask
-
-
-def _plain(x: Any) -> Value:
-    """A value as a cell shows it."""
-    if x is None:
-        return 0.0
-    if isinstance(x, TRUTHS):
-        return bool(x)
-    return float(x) if isinstance(x, NUMBERS) else x
+    return function.compute(*(partial(no_error, v) if function.lazy else v for v in values))
 
 
 # --- the examples ---------------------------------------------------------------------------------

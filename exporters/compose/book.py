@@ -28,7 +28,7 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.language import Language, current, translated
 from cellformer.engine.cells.table import Reader, settled
 from cellformer.engine.cells.texts import cut
-from cellformer.engine.cells.values import TRUTHS, CellError, FormulaError
+from cellformer.engine.cells.values import CellError, FormulaError, as_shown, no_error
 from cellformer.exporters.compose.address import A1, address
 from cellformer.exporters.compose.dressing import Dressing
 from cellformer.exporters.compose.story import PrintedNumber, Suggestion
@@ -301,10 +301,7 @@ class Reading(Reader):
         name, rect = self.book.locate(area)
         if rect.size > 1:
             return self._range(name, rect)
-        value = self.cell(name, rect.top, rect.left)
-        if isinstance(value, CellError):
-            raise FormulaError(str(value))
-        return value
+        return no_error(self.cell(name, rect.top, rect.left))
 
     def _of_block(self, area: Area) -> Any:
         """An area of a block, oriented as on the sheet."""
@@ -368,18 +365,10 @@ class Reading(Reader):
             return None if entry.value == "" else entry.value
         try:
             if isinstance(formula, TableFormula):  # the graph has computed it
-                value = self.values[formula.block.name].item(formula.i, formula.j)
-            else:
-                value = formula.value(self)
+                return as_shown(self.values[formula.block.name].item(formula.i, formula.j))
+            return as_shown(formula.value(self))
         except FormulaError as error:
             return CellError(error)
-        if isinstance(value, np.ndarray):
-            value = value.flat[0]
-        if isinstance(value, TRUTHS):
-            return bool(value)
-        if value is None:
-            return 0.0  # a formula that gives a blank shows 0
-        return value if isinstance(value, str) else float(value)
 
 
 @dataclass(repr=False)
