@@ -326,11 +326,21 @@ class Graph:
         name, made = self._prefix + name, self._harmless(expression)
         return self.add(Block(name, shape, axes, "table", expression=made, runs=runs))
 
+    def add_tables(self, shape: Span, formulas: Mapping[str, Cells], axes: Axes = ("", "")) -> None:
+        """Add tables of one shape, with their formulas by name."""
+        for name, cells in formulas.items():
+            self.table(name, shape, cells, axes)
+
     def follow(self, name: str, expression: Cells) -> Block:
         """Give an input's cells expressions. Their old values become initial values, so that the
         cells may read results computed from them."""
         self.blocks[name] = replace(self[name], expression=self._harmless(expression))
         return self[name]
+
+    def follow_all(self, formulas: Mapping[str, Cells]) -> None:
+        """Give the cells of several inputs formulas, by their names."""
+        for name, cells in formulas.items():
+            self.follow(name, cells)
 
     def _harmless(self, expression: Cells) -> Cells:
         """Wrap cells that read typed values: a typed error counts as 0, and so does a text that a

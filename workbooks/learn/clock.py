@@ -78,7 +78,7 @@ def add(g: Graph, a_pass: int) -> Block:
         return IF(state == START, 0, IF(before == wanted, count + 1, count))
 
     taking = settled(g, TAKE)
-    formulas = {
+    g.follow_all({
         "latch.tick": tick,
         "beat": lambda i, j: INT(ticks / each),
         "phase": lambda i, j: MOD(INT(ticks), each),
@@ -93,9 +93,7 @@ def add(g: Graph, a_pass: int) -> Block:
         "ready": lambda i, j: INT(IF(even > odd, even, odd)),
         "write.even": lambda i, j: IF(count == 0, BEGIN, IF(MOD(count, 2) == 1, taking, HOLD)),
         "write.odd": lambda i, j: IF(MOD(count, 2) == 0, taking, HOLD),
-    }
-    for name, formula in formulas.items():
-        g.follow(name, formula)
+    })  # fmt: skip
     return g["step"]
 
 
@@ -130,8 +128,7 @@ def wait(g: Graph, states: Sequence[str], kept: Sequence[str] = ()) -> None:
         return lambda i, j: IF(beat < 0, kept, IF(beat == 0, 0, written))
 
     g.follow("steps", lambda i, j: turn + 0 * IF(MOD(turn, 2) == 1, SUM(*odd), SUM(*even)))
-    for side in SIDES:
-        g.follow(f"latch.ready.{side}", ready(side))
+    g.follow_all({f"latch.ready.{side}": ready(side) for side in SIDES})
     g.table(
         "settled", (len(states), 1), lambda i, j: IF(MOD(count, 2) == 1, SUM(odd[i]), SUM(even[i]))
     )
@@ -183,9 +180,7 @@ def _close(
 
         return cell
 
-    g.follow(name, current)
-    for side in SIDES:
-        g.follow(f"latch.{side}.{name}", latch(side))
+    g.follow_all({name: current} | {f"latch.{side}.{name}": latch(side) for side in SIDES})
 
 
 def rests(g: Graph) -> Expression:
@@ -211,8 +206,10 @@ def add_total(g: Graph, loss: Area) -> dict[str, Block]:
 def add_curve(g: Graph, a_point: int, mean: Block) -> None:
     """Add `curve.x` and `curve.y`: the points that are kept, then the current one."""
     points, made, now = g["points"], g["made"][0, 0].fixed, mean[0, 0].fixed
-    g.table("curve.x", points.shape, lambda i, j: MIN((i + 1) * a_point, made + 1))
-    g.table("curve.y", points.shape, lambda i, j: IF(made >= (i + 1) * a_point, points[i, 0], now))
+    g.add_tables(points.shape, {
+        "curve.x": lambda i, j: MIN((i + 1) * a_point, made + 1),
+        "curve.y": lambda i, j: IF(made >= (i + 1) * a_point, points[i, 0], now),
+    })  # fmt: skip
 
 
 def add_points(g: Graph, n_points: int, a_point: int) -> dict[str, Block]:

@@ -205,10 +205,12 @@ def progress(p: Parts) -> None:
     """Add the progress of training, in numbers."""
     g = p.w.book.graph
     made, loss, total = clock.steps(g), p.step.loss[0, 0], g["pass.next"][0, 0]
-    g.table("made", (1, 1), lambda i, j: made + 0)
-    g.table("passed", (1, 1), lambda i, j: (made + 1) / p.a_pass)
-    g.table("this_loss", (1, 1), lambda i, j: expression(loss))
-    g.table("mean_loss", (1, 1), lambda i, j: total / g["pass.count"][0, 0])
+    g.add_tables((1, 1), {
+        "made": lambda i, j: made + 0,
+        "passed": lambda i, j: (made + 1) / p.a_pass,
+        "this_loss": lambda i, j: expression(loss),
+        "mean_loss": lambda i, j: total / g["pass.count"][0, 0],
+    })  # fmt: skip
     g.input("floor", game.FLOOR)
     first = p.step.updated["W_E"].weight[0, 0]
     g.table("moved", (1, 1), lambda i, j: first - g["W_E"][0, 0])
@@ -248,8 +250,10 @@ def track(p: Parts) -> None:
         "the current pass, so the curve gets longer.",
     )
     points, passed, mean = g["points"], g["passed"][0, 0].fixed, g["mean_loss"][0, 0].fixed
-    g.table("curve.x", points.shape, lambda i, j: MIN(i + 1, passed))
-    g.table("curve.y", points.shape, lambda i, j: IF(passed > i + 1, points[i, 0], mean))
+    g.add_tables(points.shape, {
+        "curve.x": lambda i, j: MIN(i + 1, passed),
+        "curve.y": lambda i, j: IF(passed > i + 1, points[i, 0], mean),
+    })  # fmt: skip
     last = g["curve.x"][N_POINTS - 1, 0]
     g.table("curve.least", (2, 2), lambda i, j: g["floor"][0, 0] if j else last * i)
     columns(ws, {"curve.x": "passes", "curve.y": "loss", "curve.least": "least"})
@@ -331,8 +335,8 @@ def latches(
         ws.sheet.put(ws.cursor + 1, 0, name, "heading")
         blocks = {kind: g[f"{kind}.{name}"] for kind in begins}
         for what, state in states.items():
-            for side in clock.SIDES:
-                blocks[f"{what}{side}"] = g[f"latch.{side}.{state.format(name)}"]
+            latch = state.format(name)
+            blocks |= {f"{what}{side}": g[f"latch.{side}.{latch}"] for side in clock.SIDES}
         for title, block in blocks.items():
             put(ws, block, row, col, labels)
             ws.sheet.put(row - 2, col, title, "block")

@@ -71,11 +71,10 @@ def drawn(seed: int = SEED) -> Drawn:
     """The draws of the program with this seed."""
     rng = random.Random(seed)
     rng.shuffle([0] * N_SHUFFLED)
-    found: Weights = {}
-    for name, (rows, columns) in THEIRS.items():
-        found[name] = np.reshape(
-            [rng.gauss(0, DEVIATION) for _ in range(rows * columns)], (rows, columns)
-        )
+    found: Weights = {
+        name: np.reshape([rng.gauss(0, DEVIATION) for _ in range(rows * columns)], (rows, columns))
+        for name, (rows, columns) in THEIRS.items()
+    }
     return Drawn(ours(found), [rng.random() for _ in range(N_NAMES * PLACES)])
 
 
@@ -83,9 +82,8 @@ def ours(w: Weights) -> Weights:
     """The program's matrices, by our names and as we multiply by them."""
     found = {"W_E": w["wte"], "W_pos": w["wpe"]}
     for head in range(SPEC.n_heads):
-        its = slice(head * SPEC.d_head, (head + 1) * SPEC.d_head)
-        for which in "qkv":
-            found[f"blocks.0.attn.h{head}.W_{which.upper()}"] = w[f"attn_w{which}"][its].T
-        found[f"blocks.0.attn.h{head}.W_O"] = w["attn_wo"][:, its].T
+        own, its = f"blocks.0.attn.h{head}", slice(head * SPEC.d_head, (head + 1) * SPEC.d_head)
+        found |= {f"{own}.W_{which.upper()}": w[f"attn_w{which}"][its].T for which in "qkv"}
+        found[f"{own}.W_O"] = w["attn_wo"][:, its].T
     found |= {"blocks.0.mlp.W_in": w["mlp_fc1"].T, "blocks.0.mlp.W_out": w["mlp_fc2"].T}
     return found | {"W_U": w["lm_head"].T}

@@ -164,8 +164,7 @@ def tokenizer(p: Parts) -> None:
         here = g["letters"][t, 0]
         return IF(LEN(here) == 1, IFERROR(FIND(here, letters) - 1, BOS), BOS)
 
-    g.table("letters", (PLACES + 1, 1), letter)
-    g.table("ids", (PLACES + 1, 1), number)
+    g.add_tables((PLACES + 1, 1), {"letters": letter, "ids": number})
     g.table("n", (1, 1), lambda i, j: MIN(PLACES, LEN(doc) + 1))
     settings(ws, {"n": ("n", "number of predicted letters, including the final <BOS>", "count")})
     ws.cursor += 1
@@ -176,9 +175,11 @@ def tokenizer(p: Parts) -> None:
     ws.sheet.runs.append(Run(Rect(top, top + PLACES + 1, 0, 1), "row number"))
     first = step.read(program.names()[0])
     n, ids = g["n"][0, 0].fixed, g["ids"]
-    g.follow("tokens", lambda t, _: ids[t, 0] + 0)
-    g.follow("loss.targets", lambda t, _: ids[t + 1, 0] + 0)
-    g.follow("loss.share", lambda t, _: IF(t < n, 1 / n, 0))
+    g.follow_all({
+        "tokens": lambda t, _: ids[t, 0] + 0,
+        "loss.targets": lambda t, _: ids[t + 1, 0] + 0,
+        "loss.share": lambda t, _: IF(t < n, 1 / n, 0),
+    })  # fmt: skip
     assert first.tokens == g.inputs["tokens"].ravel().tolist()
 
 
@@ -248,14 +249,16 @@ def counted(p: Parts) -> None:
     """Add the progress of training, in numbers."""
     g = p.w.book.graph
     made, loss, total = clock.steps(g), p.step.loss[0, 0], g["pass.next"][0, 0]
-    g.table("made", (1, 1), lambda i, j: made + 0)
-    g.table("this_loss", (1, 1), lambda i, j: expression(loss))
-    g.table("mean_loss", (1, 1), lambda i, j: total / g["pass.count"][0, 0])
-    g.table("doc.now", (1, 1), lambda i, j: g["doc"][0, 0] & "")
-    g.table("name.now", (1, 1), lambda i, j: g["name"][0, 0] & "")
-    g.table("lr_t.now", (1, 1), lambda i, j: expression(g["lr_t"][0, 0]))
     first = p.step.moved["W_E"].weight[BOS, 0]
-    g.table("moved", (1, 1), lambda i, j: first - g["W_E"][BOS, 0])
+    g.add_tables((1, 1), {
+        "made": lambda i, j: made + 0,
+        "this_loss": lambda i, j: expression(loss),
+        "mean_loss": lambda i, j: total / g["pass.count"][0, 0],
+        "doc.now": lambda i, j: g["doc"][0, 0] & "",
+        "name.now": lambda i, j: g["name"][0, 0] & "",
+        "lr_t.now": lambda i, j: expression(g["lr_t"][0, 0]),
+        "moved": lambda i, j: first - g["W_E"][BOS, 0],
+    })  # fmt: skip
 
 
 def control(ws: Composer, p: Parts) -> None:

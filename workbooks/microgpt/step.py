@@ -120,8 +120,8 @@ def add_writer(made: Step, drawn: Drawn) -> None:
         return MATCH(own[f"{WRITES}.chance"][t, 0] * total, line, 1) - 1
 
     g.table(f"{WRITES}.start", (PLACES, n_words), start, ("token", "vocab"))
-    g.table(f"{WRITES}.chance", (PLACES, 1), number, ("token", ""))
-    g.table(f"{WRITES}.picked", (PLACES, 1), falls, ("token", ""))
+    chances = {f"{WRITES}.chance": number, f"{WRITES}.picked": falls}
+    g.add_tables((PLACES, 1), chances, ("token", ""))
     chosen = g[f"{WRITES}.picked"]
     ends = IFERROR(MATCH(BOS, chosen.area, 0) - 1, PLACES)
     g.table(f"{WRITES}.length", (1, 1), lambda i, j: ends)

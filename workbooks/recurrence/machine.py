@@ -55,8 +55,10 @@ def build() -> Forward:
         return IFERROR(MATCH(typed[0, t] & "", words.area.fixed.as_range, 0) - 1, -1)
 
     read = g.table("read", ROW, place)
-    g.follow("tokens", lambda t, _: IF(read[0, t] < 0, len(WORDS) - 1, read[0, t]))
-    g.follow(f"{MAMBA}.tokens", lambda t, _: g["tokens"][t, 0] + 0)
+    g.follow_all({
+        "tokens": lambda t, _: IF(read[0, t] < 0, len(WORDS) - 1, read[0, t]),
+        f"{MAMBA}.tokens": lambda t, _: g["tokens"][t, 0] + 0,
+    })  # fmt: skip
     must_follow(g, words)
     for name in FIRST.values():
         predicted(g, name, words)
@@ -94,9 +96,11 @@ def predicted(g: Forward, name: str, words: Block) -> None:
         row = probs[t, :].as_range
         return nth(words[:, 0].fixed, MATCH(MAX(row), row, 0))
 
-    at.table("word", ROW, word)
-    at.table("share", ROW, lambda _, t: MAX(probs[t, :].as_range))
-    at.table("right", ROW, lambda _, t: IF(right[0, t] < 0, "", nth(probs[t, :], right[0, t] + 1)))
+    at.add_tables(ROW, {
+        "word": word,
+        "share": lambda _, t: MAX(probs[t, :].as_range),
+        "right": lambda _, t: IF(right[0, t] < 0, "", nth(probs[t, :], right[0, t] + 1)),
+    })  # fmt: skip
 
 
 def readings(g: Forward) -> None:
@@ -161,8 +165,10 @@ def channel(g: Forward) -> None:
     weights = at.table("weights", ROW, weight)
     by_weights = SUMPRODUCT(weights[0, :].as_range, fed[0, :].as_range)
     past = of(ssm.D, 0) * at_reader(fed)
-    at.table("read", (1, 1), lambda *_: by_weights + past)
-    at.table("gap", (1, 1), lambda *_: at["channel.read"][0, 0] - at_reader(z))
+    at.add_tables((1, 1), {
+        "read": lambda *_: by_weights + past,
+        "gap": lambda *_: at["channel.read"][0, 0] - at_reader(z),
+    })  # fmt: skip
 
 
 def recurrence(g: Forward) -> Recurrence:

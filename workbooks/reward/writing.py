@@ -83,13 +83,15 @@ def _draw(g: Graph) -> None:
         found = IF(number < g["below.D"][k, t], DEBIT, IF(number < g["below.C"][k, t], CREDIT, END))
         return IF(g["beginning"][k, t] == 0, END, found)
 
-    g.table("chance", GRID, lambda k, t: INDEX(numbers, row, k * LENGTH + t + 1))
-    g.table("beginning", GRID, begun)
-    g.table("below.D", GRID, sure(1))
-    g.table("below.C", GRID, sure(2))
-    g.table("drawn", GRID, word)
-    g.table("texts", GRID, lambda k, t: IF(fresh == 1, g["drawn"][k, t], kept[k, t]))
-    g.table("shown", GRID, lambda k, t: _spelt(g, k, t, WORDS))
+    g.add_tables(GRID, {
+        "chance": lambda k, t: INDEX(numbers, row, k * LENGTH + t + 1),
+        "beginning": begun,
+        "below.D": sure(1),
+        "below.C": sure(2),
+        "drawn": word,
+        "texts": lambda k, t: IF(fresh == 1, g["drawn"][k, t], kept[k, t]),
+        "shown": lambda k, t: _spelt(g, k, t, WORDS),
+    })  # fmt: skip
 
 
 def _spelt(g: Graph, k: int, t: int, words: Sequence[str]) -> Expression:
@@ -119,8 +121,7 @@ def _reward(g: Graph) -> None:
         by_credit = IF(AND(ended, last == CREDIT), 1, 0)
         return (balanced, by_credit, (debits + credits) / LENGTH)[kind]
 
-    g.table("text", EACH, spelt)
-    g.table("length", EACH, lambda k, _: COUNTIF(begun[k, :], ">0"))
+    g.add_tables(EACH, {"text": spelt, "length": lambda k, _: COUNTIF(begun[k, :], ">0")})
     g.table("rewards", (TEXTS, len(game.REWARDS)), rewarded)
     own = g.table("reward.of_text", EACH, lambda k, _: INDEX(g["rewards"][k, :], 1, chosen))
     mean = g.table("reward.mean", (1, 1), lambda i, j: SUM(own.area) / TEXTS)[0, 0].fixed
@@ -147,8 +148,10 @@ def _read(g: Graph) -> None:
         k, t = divmod(n, LENGTH)
         return IF(begun[k, t] == 0, 0, -LN(INDEX(before, MAX(1, begun[k, t]), texts[k, t] + 1)))
 
-    g.follow("tokens", token)
-    g.follow("loss.targets", lambda n, _: texts[divmod(n, LENGTH)] + 0)
-    g.follow("loss.share", share)
-    g.follow("policy.reference", reference)
-    g.follow("advantage", lambda n, _: g["advantage.of_text"][n // LENGTH, 0] + 0)
+    g.follow_all({
+        "tokens": token,
+        "loss.targets": lambda n, _: texts[divmod(n, LENGTH)] + 0,
+        "loss.share": share,
+        "policy.reference": reference,
+        "advantage": lambda n, _: g["advantage.of_text"][n // LENGTH, 0] + 0,
+    })  # fmt: skip
