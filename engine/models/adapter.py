@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cellformer.engine.cells.block import Block
-from cellformer.engine.cells.errors import InputError, sides
+from cellformer.engine.cells.errors import InputError, check_all, sides
 from cellformer.engine.cells.fields import Fields
 from cellformer.engine.cells.graph import Graph
 from cellformer.engine.cells.interventions import AnyGraph, intervened
@@ -188,7 +188,11 @@ def _sizes(said: Fields) -> tuple[int, float]:
             f"{said.path}: init_lora_weights {begun!r} also changes the base model's weights; "
             "convert the adapter to LoRA, and save the result"
         )
-    for name, value in said.values.items():
-        if value and name not in said.asked and name not in NO_MATTER:
-            raise InputError(f"{said.path}: {name} = {value!r} is not supported")
+    check_all(*(
+        (
+            not value or name in said.asked or name in NO_MATTER,
+            f"{said.path}: {name} = {value!r} is not supported",
+        )
+        for name, value in said.values.items()
+    ))  # fmt: skip
     return rank, alpha / (sqrt(rank) if rooted else rank)

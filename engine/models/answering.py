@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError, check_all
 from cellformer.engine.cells.fields import Fields, json_object
 from cellformer.engine.cells.values import is_whole
 from cellformer.engine.models.foreign import Config
@@ -106,9 +106,10 @@ def read(config: Config, spec: TwoStackSpec) -> tuple[TwoStackSpec, Rules]:
     start = forced(said, START, n_words) or (spec.start,)
     counts = ("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_length")
     sizes = [said.get(name, int, 0) for name in counts]
-    for name, value in zip(counts, sizes, strict=True):
-        if value < 0:
-            raise InputError(f"{said.path}: {name} is {value}; it cannot be negative")
+    check_all(*(
+        (value >= 0, f"{said.path}: {name} is {value}; it cannot be negative")
+        for name, value in zip(counts, sizes, strict=True)
+    ))  # fmt: skip
     first, last = (forced(said, f"forced_{end}_token_id", n_words) for end in ("bos", "eos"))
     return replace(spec, start=start[0]), Rules(first[:1], last, never(said, n_words), *sizes)
 
@@ -128,9 +129,13 @@ def never(said: Fields, n_words: int) -> tuple[tuple[int, ...], ...]:
 
 def checked(said: Fields, name: str, ids: Sequence[Any], n_words: int) -> tuple[int, ...]:
     """Ids of words of the model. Raises InputError for others."""
-    for i in ids:
-        if not (is_whole(i) and 0 <= i < n_words):
-            raise InputError(f"{said.path}: {name} has {i!r}, but ids run from 0 to {n_words - 1}")
+    check_all(*(
+        (
+            is_whole(i) and 0 <= i < n_words,
+            f"{said.path}: {name} has {i!r}, but ids run from 0 to {n_words - 1}",
+        )
+        for i in ids
+    ))  # fmt: skip
     return tuple(ids)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError, check_all
 from cellformer.engine.cells.fields import Fields, content_of, json_object
 from cellformer.engine.cells.files import read_json
 from cellformer.engine.text import sentencepiece
@@ -108,9 +108,10 @@ def numbered(path: Path, special: Mapping[str, str], n: int) -> dict[str, int]:
         raise InputError(
             f"{path}: {beyond!r} has id {ids[beyond]}, but the model has only {n} rows"
         )
-    for token in special.values():
-        if token not in ids:
-            raise InputError(f"{path} lacks the special token {token!r}; download the file again")
+    check_all(*(
+        (token in ids, f"{path} lacks the special token {token!r}; download the file again")
+        for token in special.values()
+    ))  # fmt: skip
     return ids
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.errors import check_all
 
 
 def reading_order(after: Mapping[str, str], first: str, kind: str) -> list[str]:
@@ -20,7 +20,8 @@ def reading_order(after: Mapping[str, str], first: str, kind: str) -> list[str]:
     while waiting:
         found.append(waiting.pop())
         waiting += follows.get(found[-1], ())
-    for name, before in after.items():
-        if name not in found:
-            raise InputError(f"the {kind} {name!r} comes AFTER {before!r}, which is not a {kind}")
+    check_all(*(
+        (name in found, f"the {kind} {name!r} comes AFTER {before!r}, which is not a {kind}")
+        for name, before in after.items()
+    ))  # fmt: skip
     return found

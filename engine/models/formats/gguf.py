@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError, check_all
 from cellformer.engine.cells.stored import Place, TensorFile
 from cellformer.engine.models.foreign import LLAMA3, ORIGINAL, Config
 from cellformer.engine.models.formats import Source
@@ -153,9 +153,13 @@ def translated(path: Path, kind: str, said: Values) -> Values:
     n_rotary = said.get("rope.dimension_count")
     if family.share and size and isinstance(n_rotary, int):
         values[family.share] = share_of(path, n_rotary, size)
-    for key in WHOLE_HEAD[bool(family.share) :]:
-        if said.get(key, size) != size:
-            raise InputError(f"{path} has {key} = {said[key]!r}, but a head has {size} features")
+    check_all(*(
+        (
+            said.get(key, size) == size,
+            f"{path} has {key} = {said.get(key)!r}, but a head has {size} features",
+        )
+        for key in WHOLE_HEAD[bool(family.share) :]
+    ))  # fmt: skip
     return values
 
 

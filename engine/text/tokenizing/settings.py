@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-from cellformer.engine.cells.errors import InputError
+from cellformer.engine.cells.errors import InputError, check_all
 from cellformer.engine.text import tokenizers_library as library
 from cellformer.engine.text.tokenizing import patterns
 from cellformer.engine.text.tokenizing.patterns import Behavior, Choice, One, Split, Star
@@ -133,9 +133,7 @@ def _refused(what: str) -> InputError:
 
 def _check(*facts: tuple[object, str]) -> None:
     """Refuse a tokenizer by the first fact that does not hold."""
-    for holds, what in facts:
-        if not holds:
-            raise _refused(what)
+    check_all(*((holds, str(_refused(what))) for holds, what in facts))
 
 
 def _parts(part: Any, name: str) -> list[dict[str, Any]]:
