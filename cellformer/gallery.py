@@ -166,24 +166,24 @@ def index(sizes: Sizes) -> Book:
     sheet = book.sheet("Gallery")
     sheet.widths = {0: 11, 1: 24, 2: 80, 3: 7, 4: 9, 5: 10}
     sheet.put(0, 0, "cellformer: the gallery", "title")
-    sheet.put(1, 0, "Keep this file in the same folder: each name opens a workbook", "note")
-    text = "Read the workbooks from top to bottom: later workbooks use earlier explanations"
-    sheet.put(2, 0, text, "note")
+    notes = (
+        "Keep this file in the same folder: each name opens a workbook",
+        "Read the workbooks from top to bottom: later workbooks use earlier explanations",
+    )
+    sheet.down(1, 0, notes, "note")
     row, place = 4, 0
     for topic, listed in workbooks.by_topic().items():
         listed = [name for name in listed if name in sizes]
         if not listed:
             continue
         sheet.put(row, 0, topic, "heading")
-        for col, head in enumerate(("level", "sheets", "formulas"), 3):
-            sheet.put(row, col, head, "head")
+        sheet.across(row, 3, ("level", "sheets", "formulas"), "head")
         for name in listed:
             row, place = row + 1, place + 1
             sheet.put(row, 0, "start here" if name == workbooks.first() else place, "row number")
             sheet.link(row, 1, name, f"external:{name}.xlsx")
             sheet.put(row, 2, workbooks.title(name).partition(": ")[2])
-            sheet.put(row, 3, workbooks.level(name), "count")
-            sheet.put(row, 4, sizes[name][0], "count")
+            sheet.across(row, 3, (workbooks.level(name), sizes[name][0]), "count")
             sheet.put(row, 5, sizes[name][1], "thousands")
         row += 2
     for level, what in workbooks.LEVELS.items():

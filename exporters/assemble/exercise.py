@@ -67,6 +67,15 @@ HERE = {
     "The sheet Exercise checks the answer.",
 }
 TO_BE_FILLED = "Fill in the blank cells. The sheet Exercise checks your answers."
+FOLLOW = (
+    "Follow a link, and type into the yellow cell. The top of that sheet shows whether your "
+    "answer is right."
+)
+ANYTHING = "You can type anything into a yellow cell. Other cells always use the right number."
+FOR_A_HINT = (
+    "For a hint, type 1, 2 or 3. 1 shows the tables that the cell uses, 2 the formula with "
+    "names, and 3 the answer."
+)
 ROUNDING = (
     "Type at least two significant digits, for example 0.047 for 0.04736. Counts must be exact."
 )
@@ -235,23 +244,7 @@ def _page(book: Book, found: Sequence[Exercise], checked: AnswerKey, level: Leve
     sheet, n = page.sheet, len(found)
     sheet.put(NAME[0], 1, "your name", "row label")
     sheet.put(*NAME, "", "token")
-    sheet.put(
-        5,
-        1,
-        "Follow a link, and type into the yellow cell. The top of that sheet shows whether your "
-        "answer is right.",
-    )
-    sheet.put(
-        6, 1, "You can type anything into a yellow cell. Other cells always use the right number."
-    )
-    sheet.put(
-        7,
-        1,
-        "For a hint, type 1, 2 or 3. 1 shows the tables that the cell uses, 2 the formula with "
-        "names, and 3 the answer.",
-    )
-    sheet.put(8, 1, ROUNDING)
-    sheet.put(9, 1, COUNTED)
+    sheet.down(5, 1, (FOLLOW, ANYTHING, FOR_A_HINT, ROUNDING, COUNTED), "text")
     _other_inputs(book, page, checked.answers)
     page.heads_at((TOP - 1, 0), "", "what to compute", "where", "your answer", "hints", "check")
     shape = (EACH * n, 1)

@@ -70,8 +70,7 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
         sheet.put(k, 1, value, style)
         sheet.put(k, 2, text)
     row += 3 + len(legend)
-    sheet.put(row, 2, PROTECTED)
-    sheet.put(row + 1, 2, HIDDEN)
+    sheet.down(row, 2, (PROTECTED, HIDDEN), "text")
     if story.errata:
         _about_source(book, story.errata, row + 3)
 

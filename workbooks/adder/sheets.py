@@ -33,6 +33,10 @@ MEANINGS = {  # of the tables around the pass
     "row": "the token after which the model writes each digit of the sum, counted from 1",
     "value": "the two numbers as the model reads them",
 }
+TO_TRY = (
+    "Type ‘0’: which digits are wrong without this part?",
+    "Then change a weight: the sum becomes wrong.",
+)
 PRINTED = 46  # rows of the sheet Inside that a handout shows
 GAINS = ("first", "query", "key", "MLP", "last")  # what each norm is of
 TABLES = {  # row and place in the row -> a table of weights, what it is, whether it is turned
@@ -88,8 +92,8 @@ def typed(ws: Composer, g: Forward) -> None:
         return IF(LEN(text) == 0, sentence("← type a whole number here"), kinds)
 
     ws.show("said", (row, PLACE_COL), said, "note", (2, 1))
-    ws.sheet.put(row + 2, PLACE_COL, "= the sum that the model writes, digit by digit", "note")
-    ws.sheet.put(row + 3, PLACE_COL, "= your spreadsheet's sum, with +", "note")
+    both = "= the sum that the model writes, digit by digit", "= your spreadsheet's sum, with +"
+    ws.sheet.down(row + 2, PLACE_COL, both, "note")
     verdict = IF(fits == 0, "", IF(written == right, worded("right"), worded("wrong")))
     found = g.table("verdict", (1, 1), lambda *_: verdict)
     ws.lay(found, (row + 4, 0), "status")
@@ -164,10 +168,7 @@ def switches(ws: Composer, g: Forward) -> None:
             "switch",
             rule=between(-1, 2, "1 is on, 0 is off."),
         )
-    ws.sheet.put(
-        row + 1, PLACE_COL + 2, "Type ‘0’: which digits are wrong without this part?", "note"
-    )
-    ws.sheet.put(row + 2, PLACE_COL + 2, "Then change a weight: the sum becomes wrong.", "note")
+    ws.sheet.down(row + 1, PLACE_COL + 2, TO_TRY, "note")
 
 
 def weights(ws: Composer, g: Forward) -> None:

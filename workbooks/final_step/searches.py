@@ -144,8 +144,7 @@ def _in_texts(page: Composer, stored: Area) -> None:
         (FOUND_ROW + 1, "prompt for a language model"),
     ):
         page.sheet.put(row, 0, text, "row label")
-    page.sheet.put(NOTES_ROW, 0, ENCODER, "note")
-    page.sheet.put(NOTES_ROW + 1, 0, BELT, "note")
+    page.sheet.down(NOTES_ROW, 0, (ENCODER, BELT), "note")
     asked = page.typed_at("search.asked", (ASKED_ROW, 1), [_padded(QUESTION)], "token")
     scores, texts = _scored(page, stored, asked)
     near, best = MAX(scores) > LEAST, INDEX(texts, place_of_largest(scores), 1)
