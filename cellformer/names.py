@@ -333,9 +333,11 @@ def _of_file(name: str) -> Loaded:
 
 def given_options(asked: Mapping[str, object]) -> Iterator[str]:
     """The options that somebody gave, as people type them."""
-    for option, given in asked.items():
-        if given is not None and given is not False and given != ():
-            yield f"--{option.strip('_').replace('_', '-')}"
+    yield from (
+        f"--{option.strip('_').replace('_', '-')}"
+        for option, given in asked.items()
+        if given is not None and given is not False and given != ()
+    )
 
 
 def check_keeps(name: str, **asked: object) -> None:

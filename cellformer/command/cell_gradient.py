@@ -1,6 +1,6 @@
 """`gradient --target CELL`: the input cells that move any cell of a workbook."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -81,10 +81,9 @@ def number(value: float | str | bool, cell: str) -> float:
     raise InputError(f"{cell} {held}; name a cell that holds a number")
 
 
-def _largest(numbers: Mapping[str, np.ndarray], n: int) -> Iterator[tuple[str, tuple[int, int]]]:
+def _largest(numbers: Mapping[str, np.ndarray], n: int) -> list[tuple[str, tuple[int, int]]]:
     """The n cells with the largest sizes other than 0, of either sign."""
     names = [name for name, x in numbers.items() for _ in range(x.size)]
     places = [at for x in numbers.values() for at in np.ndindex(*x.shape)]
     sizes = np.abs(np.concatenate([np.empty(0), *(x.ravel() for x in numbers.values())]))
-    for k in ranked(sizes, min(n, int(np.count_nonzero(sizes)))):
-        yield names[k], places[k]
+    return [(names[k], places[k]) for k in ranked(sizes, min(n, int(np.count_nonzero(sizes))))]

@@ -22,6 +22,7 @@ recompute, the ranges in the workbook's formulas) follows from these two functio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -50,9 +51,7 @@ class Rect(NamedTuple):
         return slice(self.top, self.bottom), slice(self.left, self.right)
 
     def cells(self) -> Iterator[tuple[int, int]]:
-        for i in range(self.top, self.bottom):
-            for j in range(self.left, self.right):
-                yield i, j
+        return product(range(self.top, self.bottom), range(self.left, self.right))
 
     def meets(self, other: "Rect") -> bool:
         """Whether they have a cell in common."""

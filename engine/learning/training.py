@@ -76,8 +76,10 @@ def of_words(
         embed_scale=recipe.embed_scale if embed_scale is None else embed_scale,
         steps=steps or recipe.steps,
     )
-    for step in train(decoder, recipe, batches, seed):
-        yield step if isinstance(step, Progress) else trained(decoder, step, words)
+    yield from (
+        step if isinstance(step, Progress) else trained(decoder, step, words)
+        for step in train(decoder, recipe, batches, seed)
+    )
 
 
 @np.errstate(over="ignore")  # what is beyond them is infinite, which `trained` tells

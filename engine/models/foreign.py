@@ -274,8 +274,10 @@ def joined_heads(
 
 def written(ours: str, out: str, spec: ModelSpec) -> Pieces:
     """The pieces of attention's output: W_O of each head, and b_O."""
-    for n in range(spec.n_heads):
-        yield f"{ours}.h{n}.W_O", head_of(f"{out}.weight", n, spec.d_head, 1, turn=True)
+    yield from (
+        (f"{ours}.h{n}.W_O", head_of(f"{out}.weight", n, spec.d_head, 1, turn=True))
+        for n in range(spec.n_heads)
+    )
     yield f"{ours}.b_O", Piece(f"{out}.bias")
 
 
@@ -320,8 +322,9 @@ def gains_by_head(
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}.attn", f"model.layers.{layer}.self_attn"
         for kind, count, which in (("h", spec.n_heads, "q"), ("kv", spec.kv_heads, "k")):
-            for n in range(count):
-                yield f"{b}.{kind}{n}.{which}_norm{leaf}", gain(f, which, n)
+            yield from (
+                (f"{b}.{kind}{n}.{which}_norm{leaf}", gain(f, which, n)) for n in range(count)
+            )
 
 
 TURNED = ("W_U", "W_project_E", "W_project_U", "head.W")  # matrices outside layers, [out, in]

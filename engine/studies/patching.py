@@ -410,8 +410,10 @@ def _each(
     n = max(1, MOST_NUMBERS // sum(block.whole.size for block in g if block.computed))
     for some in batches(changes, n):
         values = variants(g, some)
-        for logits, probs in zip(values["logits"], values["probs"], strict=True):
-            yield _scores(logits, probs, row, target, rival)
+        yield from (
+            _scores(logits, probs, row, target, rival)
+            for logits, probs in zip(values["logits"], values["probs"], strict=True)
+        )
 
 
 def add_leads(g: Graph, target: int, rival: int, passes: Sequence[str]) -> None:

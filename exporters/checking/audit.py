@@ -88,5 +88,4 @@ def _kept(book: Element, names: Iterable[Element]) -> list[tuple[str, Rect]]:
 
 def _parts(archive: ZipFile, names: Iterable[str]) -> Iterator[tuple[str, Element]]:
     """Parsed parts of the file."""
-    for name in names:
-        yield name, ElementTree.fromstring(archive.read(name))
+    return ((name, ElementTree.fromstring(archive.read(name))) for name in names)

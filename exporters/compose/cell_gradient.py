@@ -88,6 +88,8 @@ def _reads(book: Book, at: At) -> Iterator[At]:
     for area in formula.areas():
         if area.grid.name not in book.graph.blocks:
             sheet, rect = book.locate(area)
-            for cell in ((sheet, *at) for at in rect.cells()):
-                if _formula(book, cell) is not None and _in_graph(book, cell) is None:
-                    yield cell
+            yield from (
+                cell
+                for cell in ((sheet, *at) for at in rect.cells())
+                if _formula(book, cell) is not None and _in_graph(book, cell) is None
+            )

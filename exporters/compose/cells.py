@@ -143,8 +143,10 @@ class SheetCell:
         """The rectangles of sheets that its formula reads."""
         if self._of and self._of[0].op:
             block, (i, j) = self._of
-            for operand, rect in block.reads(Rect(i, i + 1, j, j + 1)):
-                yield self.book.locate(Area(operand, rect))
+            yield from (
+                self.book.locate(Area(operand, rect))
+                for operand, rect in block.reads(Rect(i, i + 1, j, j + 1))
+            )
         elif self._formula is not None:
             yield from map(self.book.locate, self._formula.areas())
 

@@ -128,8 +128,10 @@ def _of_entries(
         if not one.range.chained or width > MOST_COLUMNS or rect.bottom - rect.top == 1:
             yield one
             continue
-        for left in range(rect.left, rect.right):
-            yield found(rect._replace(left=left, right=left + 1), kind)
+        yield from (
+            found(rect._replace(left=left, right=left + 1), kind)
+            for left in range(rect.left, rect.right)
+        )
 
 
 def _goes_on(book: Book, place: Place, at: Span) -> bool:

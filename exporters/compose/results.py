@@ -24,12 +24,16 @@ def lead_to(sheet: Sheet) -> None:
 
 def _results(sheet: Sheet) -> Iterator[Span]:
     """The cells, and the first cells of blocks, that are filled as results."""
-    for at, entry in sheet.entries.items():
-        if at[0] > ROW and theme.STYLES[entry.style].get("bg_color") == theme.FILLS["readout"]:
-            yield at
-    for place, style in sheet.regions:
-        if theme.STYLES[style].get("bg_color") == theme.FILLS["readout"]:
-            yield place.top, place.left
+    yield from (
+        at
+        for at, entry in sheet.entries.items()
+        if at[0] > ROW and theme.STYLES[entry.style].get("bg_color") == theme.FILLS["readout"]
+    )
+    yield from (
+        (place.top, place.left)
+        for place, style in sheet.regions
+        if theme.STYLES[style].get("bg_color") == theme.FILLS["readout"]
+    )
 
 
 def _seen(sheet: Sheet, at: Span) -> bool:

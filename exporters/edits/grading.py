@@ -259,8 +259,7 @@ class Calculator:
         for sheet, rect in formula.areas:
             rows, columns = self.used[sheet]
             within = Rect(rect.top, min(rect.bottom, rows), rect.left, min(rect.right, columns))
-            for at in within.cells():
-                yield sheet, *at
+            yield from ((sheet, *at) for at in within.cells())
 
     def _as_in(self, look: Reading, sheet: str, row: int, col: int) -> Any:
         """The value of a cell: of a block with the values of its graph, typed or computed."""

@@ -40,6 +40,8 @@ def _tried(book: Book) -> Iterator[tuple[str, tuple[int, int]]]:
         *book.suggestions,
         *(t for sheet in book.sheets.values() for t in sheet.suggestions),
     ):
-        for cell in (suggestion.cell, *(cell for cell, _ in suggestion.also)):
-            if not isinstance(cell, int):
-                yield cell[0], cell[1:]
+        yield from (
+            (cell[0], cell[1:])
+            for cell in (suggestion.cell, *(cell for cell, _ in suggestion.also))
+            if not isinstance(cell, int)
+        )

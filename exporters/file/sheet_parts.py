@@ -55,12 +55,10 @@ def packed(
         pack = partial(_in_file, write, folder, writing.with_isal)
         if len(order) > 1 and can_copy(writing):
             with copies(writing.n_processes, pack, [k for k in order if k not in here]) as found:
-                for k in order:
-                    yield found[k].result() if k in found else pack(k)
+                yield from (found[k].result() if k in found else pack(k) for k in order)
             return
         with ThreadPoolExecutor(THREADS) as pool:
-            for k in order:
-                yield pack(k, pool)
+            yield from (pack(k, pool) for k in order)
 
 
 def _in_file(

@@ -62,8 +62,10 @@ def checks(book: ModelBook) -> Iterator[tuple[str | Expression, Expression]]:
         digest.largest(book),
     )
     found = book.sheet(digest.SHEET)
-    for _, gap, claim in (digest.FUNCTIONS, digest.TYPED_OVER):
-        yield found[claim, 0] & "", found[gap, 0]
+    yield from (
+        (found[claim, 0] & "", found[gap, 0])
+        for _, gap, claim in (digest.FUNCTIONS, digest.TYPED_OVER)
+    )
     text = "live logits equal the baseline (after an edit, the two should differ)"
     if book.live:
         text = "the last live block equals the baseline (after an edit, the two should differ)"

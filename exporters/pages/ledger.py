@@ -88,8 +88,7 @@ def watched(book: Book) -> Iterator[Watched]:
             if not isinstance(book, ModelBook) or block.name not in book.pieces:
                 yield Watched(name(block), block)
         elif typed(book, place):
-            for i, j in block.whole.cells():
-                yield Watched(name(block, i), block, (i, j))
+            yield from (Watched(name(block, i), block, (i, j)) for i, j in block.whole.cells())
         elif _each(book) and _of_texts(book, block):
             yield Watched(block.name, block, typed=False)
 

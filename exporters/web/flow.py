@@ -116,8 +116,7 @@ def _shares(x: Block) -> Iterator[Step]:
     if x.op is not ops.sum_of_heads:
         yield "share", x, None, [x]
         return
-    for z, w in _heads(x):
-        yield "head", x, None, [z, w]
+    yield from (("head", x, None, [z, w]) for z, w in _heads(x))
     if "b" in operands(x):
         yield "share", x, None, [operands(x)["b"]]
 
@@ -134,11 +133,9 @@ def _before(x: Block, carries: bool) -> Iterator[Step]:
     if carries and "b" in read:
         yield "share", x, None, [read["b"]]
     if op is ops.add:
-        for term in terms(x):
-            yield "same", x, term, []
+        yield from (("same", x, term, []) for term in terms(x))
     elif op is ops.sum_of_heads:
-        for z, w in _heads(x):
-            yield "map", x, z, [w]
+        yield from (("map", x, z, [w]) for z, w in _heads(x))
     elif carries and op is ops.patched:
         yield "patch", x, None, [x, read["x"]]
         yield "same", x, read["x"], []

@@ -174,9 +174,11 @@ class _Page:
 
     def _entries(self) -> Iterator[tuple[Span, Any]]:
         """The sheet's own cells, row by row."""
-        for at in sorted(self.sheet.entries):
-            if at[0] >= self.top and at[0] not in self.left_out and at not in self.held:
-                yield at, self.sheet.entries[at]
+        yield from (
+            (at, self.sheet.entries[at])
+            for at in sorted(self.sheet.entries)
+            if at[0] >= self.top and at[0] not in self.left_out and at not in self.held
+        )
 
     def _texts(self) -> Iterator[list[Any]]:
         """Rows of texts and numbers: [row, [column, style, value, ...]]."""
@@ -189,9 +191,11 @@ class _Page:
 
     def _formulas(self) -> Iterator[list[Any]]:
         """Formulas that no block has: [row, column, style, formula]."""
-        for (row, col), entry in self._entries():
-            if entry.formula is not None:
-                yield [row, col, self._style(entry.style), self.formula(entry.formula)]
+        yield from (
+            [row, col, self._style(entry.style), self.formula(entry.formula)]
+            for (row, col), entry in self._entries()
+            if entry.formula is not None
+        )
 
     def _left_out(self) -> Iterator[int]:
         """Rows about what the page lacks: sheets and protection on Start, Digest on Check."""
@@ -201,9 +205,11 @@ class _Page:
         if self.sheet.name != START:
             return
         yield from sorted(row for row, col in self.sheet.entries if col == 2)[-ABOUT_FILES:]
-        for (row, col), entry in self.sheet.entries.items():
-            if col == 1 and entry.style == "link" and entry.value not in self.kept:
-                yield row
+        yield from (
+            row
+            for (row, col), entry in self.sheet.entries.items()
+            if col == 1 and entry.style == "link" and entry.value not in self.kept
+        )
 
     def _heights(self) -> list[list[int]]:
         """Heights in pixels, of rows that are not as high as most."""
@@ -229,15 +235,19 @@ class _Page:
             if sheet in self.kept:
                 yield [row, col, sheet, *there]
                 continue
-            for place in self.book.places.values():
-                if place.sheet == sheet and place.holds(*there):
-                    yield [row, col, place.block.name, *place.own(*there), 1]
+            yield from (
+                [row, col, place.block.name, *place.own(*there), 1]
+                for place in self.book.places.values()
+                if place.sheet == sheet and place.holds(*there)
+            )
 
     def _lists(self) -> Iterator[list[int]]:
         """Cells with choices: [row, column, which]."""
-        for at, area in self.sheet.lists.items():
-            if area.rect.size <= MOST_CHOICES:
-                yield [*at, self._choice(str(self.book.clean(cell)) for cell in area.cells)]
+        yield from (
+            [*at, self._choice(str(self.book.clean(cell)) for cell in area.cells)]
+            for at, area in self.sheet.lists.items()
+            if area.rect.size <= MOST_CHOICES
+        )
         for rect, rule in self.sheet.ruled:
             if isinstance(rule.get("source"), list):
                 which = self._choice(rule["source"])

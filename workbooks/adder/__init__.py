@@ -58,8 +58,10 @@ def book(proof: bool = False) -> Book:
 
 def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
     """Each step's progress and, last, the trained model."""
-    for step in learning.learn(seed, steps or learning.RECIPE.steps):
-        yield step if isinstance(step, Progress) else trained.model(step)
+    yield from (
+        step if isinstance(step, Progress) else trained.model(step)
+        for step in learning.learn(seed, steps or learning.RECIPE.steps)
+    )
 
 
 def figures(model: Model) -> list[tuple[str, str]]:

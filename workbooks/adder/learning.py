@@ -59,11 +59,9 @@ def learn(seed: int, steps: int) -> Iterator[Progress | Array]:
     runs, trial = [Run(rng, steps) for _ in range(STARTS)], min(TRIAL, steps)
     total = steps + (STARTS - 1) * trial
     tried = [run for run in runs for _ in range(trial)]
-    for done, run in enumerate(tried):
-        yield run.step(done, total)
+    yield from (run.step(done, total) for done, run in enumerate(tried))
     best = min(runs, key=lambda run: np.mean(run.losses[-trial // 2 :]))
-    for done in range(len(tried), total):
-        yield best.step(done, total)
+    yield from (best.step(done, total) for done in range(len(tried), total))
     yield best.vector.round(DECIMALS)
 
 

@@ -115,8 +115,10 @@ def train(
     """Each step's progress and, last, the trained model."""
     recipe = semantics.recipe(SCALE if embed_scale is None else embed_scale)
     recipe = replace(recipe, steps=steps or recipe.steps)
-    for step in training.train(semantics.decoder(), recipe, semantics.sentences, seed):
-        yield step if isinstance(step, Progress) else semantics.model(step)
+    yield from (
+        step if isinstance(step, Progress) else semantics.model(step)
+        for step in training.train(semantics.decoder(), recipe, semantics.sentences, seed)
+    )
 
 
 def floor(ids: np.ndarray) -> float:

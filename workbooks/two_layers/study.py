@@ -84,5 +84,7 @@ def blocks_of(shape: Shape) -> Iterator[tuple[int, str, str]]:
         if shape.of == "layer":
             yield col, f"{layer}.{shape.leaf}", shape.leaf.split(".")[-1]
         else:
-            for h in range(N_HEADS):
-                yield col + h, f"{layer}.attn.h{h}.{shape.leaf}", f"head {n}.{h}"
+            yield from (
+                (col + h, f"{layer}.attn.h{h}.{shape.leaf}", f"head {n}.{h}")
+                for h in range(N_HEADS)
+            )

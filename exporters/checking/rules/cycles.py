@@ -40,11 +40,8 @@ class Run:
 
     def cells(self) -> Iterator["Run"]:
         """A run for each single cell."""
-        if self.bottom - self.top == 1:
-            yield self
-            return
-        for row in range(self.top, self.bottom):
-            yield replace(self, top=row, bottom=row + 1)
+        rows = range(self.top, self.bottom)
+        return (replace(self, top=row, bottom=row + 1) for row in rows)
 
 
 class _Columns:
@@ -102,9 +99,11 @@ def _but(kept: Sequence[tuple[str, Rect]], runs: Sequence[Run]) -> Iterator[Run]
 def _around(runs: list[Run]) -> Iterator[list[Run]]:
     """Runs that depend on each other, one list for each cycle."""
     graph = _graph(runs)
-    for component in _components(graph):
-        if len(component) > 1 or component[0] in graph[component[0]]:
-            yield [runs[node] for node in component if node < len(runs)]
+    yield from (
+        [runs[node] for node in component if node < len(runs)]
+        for component in _components(graph)
+        if len(component) > 1 or component[0] in graph[component[0]]
+    )
 
 
 def _graph(runs: list[Run]) -> Graph:

@@ -57,14 +57,18 @@ class SheetRules:
             if b"<f" in rows:
                 for spelt, digits, attributes, raw in FORMULA.findall(rows):
                     letters, number = spelt.decode(), int(digits)
-                    for rule in self._formula(letters, number, attributes, raw):
-                        yield rule, f"{self.name}!{letters}{number}"
+                    yield from (
+                        (rule, f"{self.name}!{letters}{number}")
+                        for rule in self._formula(letters, number, attributes, raw)
+                    )
             if b'"inlineStr"' in rows or b't="str"' in rows:
                 if SPACED.search(rows):
                     yield "a text with spaces at its ends lacks xml:space", self.name
-                for text in LONG.findall(rows):
-                    if units(unescape(text.decode())) > LONGEST_TEXT:
-                        yield f"a text is longer than {LONGEST_TEXT:,} characters", self.name
+                yield from (
+                    (f"a text is longer than {LONGEST_TEXT:,} characters", self.name)
+                    for text in LONG.findall(rows)
+                    if units(unescape(text.decode())) > LONGEST_TEXT
+                )
         for col in self._open:
             self._close(col)
         if overlap(self._arrays):
@@ -135,9 +139,11 @@ class SheetRules:
 
     def _around(self, root: Element) -> Iterator[Fault]:
         """The rules for panes, merged cells, links, validations and conditional formats."""
-        for pane in root.iterfind("{*}sheetViews/{*}sheetView/{*}pane"):
-            if pane.get("state") == "frozen" and not (pane.get("xSplit") or pane.get("ySplit")):
-                yield "a frozen pane does not split the sheet", self.name
+        yield from (
+            ("a frozen pane does not split the sheet", self.name)
+            for pane in root.iterfind("{*}sheetViews/{*}sheetView/{*}pane")
+            if pane.get("state") == "frozen" and not (pane.get("xSplit") or pane.get("ySplit"))
+        )
         merged = [rectangle(m.get("ref", "")) for m in root.iterfind("{*}mergeCells/{*}mergeCell")]
         if overlap(merged):
             yield "merged cells overlap", self.name
@@ -161,15 +167,19 @@ class SheetRules:
                 self.name,
             )
         for link in links:
-            for reference in REFERENCE.findall(link.get("location", "")):
-                if parsed(reference)[0] not in (*self.sheets, ""):
-                    yield "a link leads nowhere", f"{self.name}!{link.get('ref')}"
+            yield from (
+                ("a link leads nowhere", f"{self.name}!{link.get('ref')}")
+                for reference in REFERENCE.findall(link.get("location", ""))
+                if parsed(reference)[0] not in (*self.sheets, "")
+            )
 
     def _validation(self, rule: Element) -> Iterator[Fault]:
         where = f"{self.name}!{rule.get('sqref')}"
-        for name, most in MOST_SAID.items():
-            if units(rule.get(name, "")) > most:
-                yield f"a validation's {name} is longer than {most} characters", where
+        yield from (
+            (f"a validation's {name} is longer than {most} characters", where)
+            for name, most in MOST_SAID.items()
+            if units(rule.get(name, "")) > most
+        )
         for formula in rule:
             text = formula.text or ""
             if rule.get("type") == "list" and text[:1] == '"':

@@ -40,9 +40,11 @@ def of_names(defined: list[Element], sheets: set[str]) -> Iterator[Fault]:
             )
         if LIKE_A_CELL.fullmatch(name):
             yield "a name looks like the address of a cell", name
-        for reference in REFERENCE.findall(element.text or ""):
-            if parsed(reference)[0] not in sheets:
-                yield "a name refers to a sheet that does not exist", name
+        yield from (
+            ("a name refers to a sheet that does not exist", name)
+            for reference in REFERENCE.findall(element.text or "")
+            if parsed(reference)[0] not in sheets
+        )
     for names in scopes.values():
         yield from (("a name is defined twice", name) for name in _twice(names))
 
@@ -65,9 +67,11 @@ def of_styles(root: Element) -> Iterator[Fault]:
             yield "a number format shows a whole number with a decimal point, such as ‘1.’", code
         if plain.count(";") > 3 or units(code) > 255:
             yield "a number format may have at most 4 parts and 255 characters", code[:40]
-    for kind, most in MOST_STYLES.items():
-        if len(root.findall("{*}" + kind.replace("/", "/{*}"))) > most:
-            yield f"a workbook may have at most {most:,} {kind.partition('/')[0]}", "xl/styles.xml"
+    yield from (
+        (f"a workbook may have at most {most:,} {kind.partition('/')[0]}", "xl/styles.xml")
+        for kind, most in MOST_STYLES.items()
+        if len(root.findall("{*}" + kind.replace("/", "/{*}"))) > most
+    )
 
 
 def of_texts(root: Element) -> Iterator[Fault]:
