@@ -135,8 +135,7 @@ def plain(found: Any) -> Any:
 def rows(found: Answer) -> Rows:
     """The rows of an answer's table, which --csv prints."""
     if isinstance(found.rows, str):
-        listed: Rows = plain(found.result()[found.rows])
-        return listed
+        return list(plain(found.result()[found.rows]))
     return found.rows()
 
 

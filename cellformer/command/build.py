@@ -132,8 +132,7 @@ def build_all(
 
 def _build_file(asked: Asked, force: bool, file: Path, name: str) -> int:
     """Build the workbook of a model; how many formulas it has."""
-    found: int = build(name, file, asked, False, force).result()["formulas"]
-    return found
+    return int(build(name, file, asked, False, force).result()["formulas"])
 
 
 def build(

@@ -113,8 +113,7 @@ def _declared(text: str) -> str:
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "STUDY":
             assert isinstance(node.value, ast.Call)
-            found: str = ast.literal_eval(node.value.args[1])
-            return found
+            return str(ast.literal_eval(node.value.args[1]))
     raise AssertionError("no study")
 
 

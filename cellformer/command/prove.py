@@ -68,11 +68,8 @@ def _model(name: str) -> Model:
 def _with(model: Model, sets: Sequence[str] | None, name: str) -> Model:
     """The model after every --set. Raises InputError."""
     cells = Cells(model.graph([0]), lambda: names.opened(name).book)
-    change: dict[tuple[str, int, int], float] = {}
-    for text in sets or ():
-        block, i, j, value = cells.change(text)
-        change[block.name, i, j] = float(value)
-    return folded(model, change)
+    changes = map(cells.change, sets or ())
+    return folded(model, {(block.name, i, j): float(value) for block, i, j, value in changes})
 
 
 def _tell(told: results.Prove) -> None:

@@ -11,8 +11,7 @@ LARGEST = 1e12  # number that is taken for meant
 
 def json_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file, empty if there is no file. Raises InputError."""
-    values: dict[str, Any] = Fields(path).values if path.is_file() else {}
-    return values
+    return Fields(path).values if path.is_file() else {}
 
 
 def content_of(value: Any) -> str | None:

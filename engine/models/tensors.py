@@ -140,8 +140,7 @@ def in_safetensors(path: Path) -> dict[str, TensorEntry]:
 
 def whole(opened: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     """A whole tensor of an open safetensors file."""
-    values: np.ndarray = opened.get_tensor(name)
-    return values.reshape(shape)
+    return np.asarray(opened.get_tensor(name)).reshape(shape)
 
 
 def in_torch(path: Path) -> dict[str, TensorEntry]:

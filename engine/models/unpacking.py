@@ -289,10 +289,9 @@ def of_mlx(
 
 def bitsandbytes(folder: Path, said: Config, held: Held) -> None:
     """Matrices of 8 bits with `SCB`, or of 4 bits with `absmax` and `quant_map`."""
-    for stem in stems(held, ".SCB"):
-        held[f"{stem}.weight"] = of_eight_bits(Parts(folder, stem, held))
-    for matrix in stems(held, ".weight.quant_map"):
-        held[f"{matrix}.weight"] = of_four_bits(Parts(folder, matrix, held))
+    for end, unpacked in ((".SCB", of_eight_bits), (".weight.quant_map", of_four_bits)):
+        for stem in stems(held, end):
+            held[f"{stem}.weight"] = unpacked(Parts(folder, stem, held))
 
 
 def of_eight_bits(parts: Parts) -> TensorEntry:

@@ -211,8 +211,7 @@ class Measure:
                 )
         yield self.effect(ALL, 0, {})
         for name, weights in {ALL: everything, **found}.items():
-            for grid in grids:
-                yield self.effect(name, grid.bits, self.rounded(weights, grid))
+            yield from (self.effect(name, g.bits, self.rounded(weights, g)) for g in grids)
 
     def rounded(self, weights: Sequence[Block], grid: Grid) -> dict[str, np.ndarray]:
         """Weights on a grid, by name."""
@@ -234,8 +233,10 @@ class Measure:
         surprises: list[np.ndarray] = []
         for some in batches([*zip(self.texts, self.ids, strict=True)], BATCH):
             logs = log_probabilities(self.of_text, [ids for _, ids in some], weights)
-            for (text, _), log in zip(some, logs, strict=True):
-                surprises.append(-log[np.arange(len(text) - 1), list(text[1:])])
+            surprises += [
+                -log[np.arange(len(text) - 1), list(text[1:])]
+                for (text, _), log in zip(some, logs, strict=True)
+            ]
         return float(np.concatenate(surprises).mean()) if surprises else None
 
 

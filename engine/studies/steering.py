@@ -58,8 +58,7 @@ class Contrast:
     @property
     def direction(self) -> np.ndarray:
         """The direction from the mean of the second list to the mean of the first: [1, width]."""
-        found: np.ndarray = self.first.mean(axis=0) - self.second.mean(axis=0)
-        return found[None, :]
+        return np.asarray(self.first.mean(axis=0) - self.second.mean(axis=0))[None, :]
 
 
 @dataclass(frozen=True)
@@ -286,8 +285,7 @@ def words(model: Model, found: Contrast) -> np.ndarray | None:
     if not is_stream(g, found.site):
         return None
     block = word_scores(g, g.at(STEERING).input("direction", found.direction, ("", "d_model")))
-    scores: np.ndarray = g.last(block.name)[0]
-    return scores
+    return np.asarray(g.last(block.name)[0])
 
 
 # --- in a workbook ------------------------------------------------------------------------------

@@ -80,17 +80,17 @@ def steps(part: Any) -> Iterator[dict[str, Any]]:
         lists = [part[key] for key in ("normalizers", "pretokenizers", "decoders") if key in part]
         if not lists:
             yield part
-        for one in lists:
-            for step in one:
-                yield from steps(step)
+        yield from (step for one in lists for each in one for step in steps(each))
 
 
 def of_bert(spec: Spec, said: Fields) -> None:
     """BERT's normalizer with the options that tokenizer_config.json has."""
     for step in steps(spec.get("normalizer")):
         if step["type"] == "BertNormalizer":
-            for theirs, (ours, default) in BERT_OPTIONS.items():
-                step[ours] = said.optional(theirs, bool, default)
+            step |= {
+                ours: said.optional(theirs, bool, default)
+                for theirs, (ours, default) in BERT_OPTIONS.items()
+            }
 
 
 def of_bytes(spec: Spec, prefix: bool, splits: bool) -> None:

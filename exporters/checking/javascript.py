@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cellformer.engine.cells.errors import InputError
 from cellformer.exporters.checking.programs import program
@@ -165,8 +165,7 @@ def recompute(held: Held) -> Verdict:
         lines = done.stderr.decode(errors="replace").splitlines()
         said = next((line for line in lines if "Error" in line), f"exit code {done.returncode}")
         raise InputError(f"Node.js could not compute the page: {said[:200]}")
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return Verdict(**answer)
+    return Verdict(**json.loads(done.stdout))
 
 
 def job(path: Path) -> partial[Verdict]:

@@ -57,8 +57,7 @@ def pixels(points: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     spread = points.max(axis=0) - points.min(axis=0)
     room = SHRINK * (np.array(size, dtype=float) - AXES)
     scaled = (points - points.min(axis=0)) / np.where(spread > 0, spread, 1) * room
-    found: np.ndarray = np.column_stack([scaled[:, 0], room[1] - scaled[:, 1]])
-    return found
+    return np.column_stack([scaled[:, 0], room[1] - scaled[:, 1]])
 
 
 def box(x: float, y: float, text: str, side: str) -> Box:

@@ -294,9 +294,11 @@ STYLES |= {
 }
 
 # what is typed is not locked where a sheet is protected; a legend's key is not typed
-for _name, _style in STYLES.items():
-    if _style.get("font_color") == BLUE and not _name.startswith("key "):
-        STYLES[_name] = {**_style, "locked": False}
+STYLES |= {
+    name: {**style, "locked": False}
+    for name, style in STYLES.items()
+    if style.get("font_color") == BLUE and not name.startswith("key ")
+}
 
 
 # how high a row is, in points, whose text is larger than a cell's usual 11

@@ -101,9 +101,10 @@ class _Rebuilding:
         """The book, sheet by sheet."""
         title = str(self.file[self.sheets[0]][TITLE]).partition(" · ")[0]
         self.workbook = Workbook(title)
-        pages = {}
-        for name in self.sheets:
-            pages[name] = self.workbook.sheet(name, str(self.file[name][PURPOSE] or ""))
+        pages = {
+            name: self.workbook.sheet(name, str(self.file[name][PURPOSE] or ""))
+            for name in self.sheets
+        }
         promised = [
             (pages[table.sheet], area, table)
             for table in self.tables

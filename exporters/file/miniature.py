@@ -77,9 +77,11 @@ def _window(book: Book, sheet: Sheet) -> Window:
     for (top, bottom, left, right), style in [*runs, *regions]:
         here = Rect(max(top, TOP), min(bottom, rows), left, min(right, cols))
         looks |= dict.fromkeys(here.cells(), theme.STYLES[style])
-    for (i, j), entry in sheet.entries.items():
-        if TOP <= i < rows and j < cols:
-            looks[i, j] = theme.STYLES[entry.style]
+    looks |= {
+        (i, j): theme.STYLES[entry.style]
+        for (i, j), entry in sheet.entries.items()
+        if TOP <= i < rows and j < cols
+    }
     found = {at: book.clean.cell(sheet.name, *at) for at in sorted(looks)}
     return Window(tops, lefts, {at: x for at, x in found.items() if x not in (None, "")}, looks)
 
@@ -94,8 +96,10 @@ def _fills(sheet: Sheet, window: Window) -> Iterator[Box]:
             most = LARGEST.get(dressing) or max(map(abs, here.values()), default=1.0) or 1.0
             fills |= {at: _shade(dressing, x / most) for at, x in here.items()}
             looks |= {at: {"num_format": HIDDEN} for at in here}
-    for (i, j), colour in sorted(fills.items()):
-        yield Box(colour, lefts[j], tops[i], lefts[j + 1] - lefts[j], tops[i + 1] - tops[i])
+    yield from (
+        Box(colour, lefts[j], tops[i], lefts[j + 1] - lefts[j], tops[i + 1] - tops[i])
+        for (i, j), colour in sorted(fills.items())
+    )
 
 
 def _shade(kind: str, share: float) -> str:

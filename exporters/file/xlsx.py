@@ -187,8 +187,7 @@ class _Sheet(Worksheet):
     def _kept(self, row: int, col: int) -> list[Any]:
         if isinstance(self.table.get(row, {}).get(col), Entry):
             return [self.shown(row, col)]
-        found: list[Any] = super()._get_range_data(row, col, row, col)
-        return found
+        return list(super()._get_range_data(row, col, row, col))
 
     def _prepare_formula(self, formula: str, expand_future_functions: bool = False) -> str:
         """A rule's formula, unchanged. XlsxWriter would search it for a hundred newer functions."""
@@ -372,14 +371,16 @@ def write(
 def names(book: Book) -> dict[str, str]:
     """The names that a workbook defines, unique regardless of case, and the areas that they refer
     to."""
-    found: dict[str, str] = {}
-    for place in book.places.values():  # a block in pieces stands there with its first, too
-        if place.named:
-            area = a1(place.rect(place.block.whole), "all")
-            found[place.block.name] = f"{quoted(place.sheet)}!{area}"
-    for name, (where, row, col) in book.named_cells.items():
-        if name not in book.places and name.isidentifier() and len(name) > 2:
-            found[name] = book.address(book.sheets[where][row, col].fixed)
+    found = {
+        place.block.name: f"{quoted(place.sheet)}!{a1(place.rect(place.block.whole), 'all')}"
+        for place in book.places.values()  # a block in pieces stands there with its first, too
+        if place.named
+    }
+    found |= {
+        name: book.address(book.sheets[where][row, col].fixed)
+        for name, (where, row, col) in book.named_cells.items()
+        if name not in book.places and name.isidentifier() and len(name) > 2
+    }
     first = {name.lower(): name for name in reversed(found)}
     return {name: area for name, area in found.items() if first[name.lower()] == name}
 

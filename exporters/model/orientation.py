@@ -22,9 +22,11 @@ def read_along(graph: Graph, block: Block) -> int | None:
     ValueError if both are read."""
     axes = set()
     for _, subscript in graph.readers[block.name]:
-        for axis, code in enumerate(subscript):
-            if code in (":", "≤i", "≥i") and block.shape[axis] > 1:
-                axes.add(axis)
+        axes |= {
+            axis
+            for axis, code in enumerate(subscript)
+            if code in (":", "≤i", "≥i") and block.shape[axis] > 1
+        }
     if len(axes) > 1:
         raise ValueError(
             f"{block.name} is read by rows and by columns, so one column cannot hold all its "

@@ -177,11 +177,11 @@ WHOLE = Plan()
 def with_chat(parts: Mapping[str, int]) -> Mapping[str, int]:
     """The parts of Play with room for a conversation: below it and below its answer, they begin
     lower."""
-    found = {"sentence": parts["sentence"]}
-    for part, top in parts.items():
-        if part != "sentence":
-            found[part] = top + LINES_OF_CHAT + LINES_OF_ANSWER * (top > parts["text"])
-    return {part: found[part] for part in parts}
+    lower = {
+        part: top + LINES_OF_CHAT + LINES_OF_ANSWER * (top > parts["text"])
+        for part, top in parts.items()
+    }
+    return lower | {"sentence": parts["sentence"]}
 
 
 def for_model(

@@ -111,8 +111,7 @@ def digits(column: list[str]) -> float | None:
 
 
 def _facts(column: list[str]) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads("".join(column[FACTS_ROW : CHECKPOINT_ROW - 1]))
-    return facts
+    return dict(json.loads("".join(column[FACTS_ROW : CHECKPOINT_ROW - 1])))
 
 
 def read(column: list[str]) -> Source:

@@ -322,10 +322,14 @@ def suggestions(asked: Asked) -> list[Suggestion]:
     order = ("head", "layer", "channel") if first.shares else ("channel", "head", "layer")
     edits = [(name, n) for n in (1, 2, 0, 0) for name in order if name in asked.rows]
     edits = [(name, n) for name, n in edits if n <= asked.most[name]]
-    found = []
-    for name, n in edits[:2]:
-        value = float((asked.begun[name] + n) % (asked.most[name] + 1))
-        found.append(suggestion(OTHER[name], (ASKED, asked.rows[name], 0), value))
+    found = [
+        suggestion(
+            OTHER[name],
+            (ASKED, asked.rows[name], 0),
+            float((asked.begun[name] + n) % (asked.most[name] + 1)),
+        )
+        for name, n in edits[:2]
+    ]
     col = min(asked.begun["channel"], first.rate.shape[1] - 1)
     text = ALL_FASTER if first.shares else FASTER
     return [*found, suggestion(text, (f"{first.name}.A_log", 0, col), FAST)]

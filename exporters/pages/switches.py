@@ -14,6 +14,7 @@ import numpy as np
 
 from cellformer.engine.cells.expression import Expression
 from cellformer.engine.cells.functions import SUM
+from cellformer.engine.cells.groups import grouped
 from cellformer.engine.cells.language import worded
 from cellformer.engine.cells.name import Name
 from cellformer.engine.models.prompt_status import built_with
@@ -97,10 +98,7 @@ def columns(parts: Sequence[str]) -> dict[str, str]:
 def rows(parts: Sequence[str]) -> dict[str, list[str]]:
     """The parts of each row of the grid, by its name: a layer. With two stacks, each layer of
     the encoder, each layer of the decoder, and the cross heads of each."""
-    found: dict[str, list[str]] = {}
-    for part in sorted(parts, key=lambda part: not Name(part).passes):
-        found.setdefault(_row_of(part), []).append(part)
-    return found
+    return grouped(sorted(parts, key=lambda part: not Name(part).passes), _row_of)
 
 
 def _row_of(part: str) -> str:

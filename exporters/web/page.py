@@ -111,8 +111,7 @@ def _filled(title: str, found: data.Page, workbook: str = "") -> str:
         "workbook": workbook,
         "script": _packed(script.encode()),
     }
-    template = (HERE / "page.html").read_text()
-    return MARK.sub(lambda mark: filled[mark[1]], template)
+    return MARK.sub(lambda mark: filled[mark[1]], (HERE / "page.html").read_text())
 
 
 def joined(kernels: Sequence[str], is_model: bool, is_large: bool = False) -> str:
@@ -141,8 +140,7 @@ def _source(name: str) -> str:
 @cache
 def _module(name: str) -> str:
     """A module's code, minified, without imports and `export`."""
-    code: str = rjsmin.jsmin(EXPORT.sub("", IMPORT.sub("", _source(name))))
-    return code
+    return str(rjsmin.jsmin(EXPORT.sub("", IMPORT.sub("", _source(name)))))
 
 
 def _json(found: dict[str, Any]) -> bytes:

@@ -133,8 +133,7 @@ def entropy(shares: Sequence[float]) -> float:
 def logits(book: ModelBook, text: str) -> list[float]:
     """The model's logits after a sentence, as built."""
     model = book.model
-    found: list[float] = model.graph(model.vocabulary.encode(text)).values["logits"][-1].tolist()
-    return found
+    return list(map(float, model.graph(model.vocabulary.encode(text)).values["logits"][-1]))
 
 
 def _chart(book: ModelBook, page: Composer) -> None:

@@ -86,8 +86,7 @@ def _mean(x: np.ndarray, among: np.ndarray) -> float:
 
 def stored() -> dict[str, Any]:
     """The stored measurements."""
-    found: dict[str, Any] = json.loads(FILE.read_text())
-    return found
+    return dict(json.loads(FILE.read_text()))
 
 
 if __name__ == "__main__":

@@ -98,8 +98,7 @@ def _mean(x: np.ndarray) -> float:
 
 def stored() -> dict[str, Any]:
     """The stored results."""
-    found: dict[str, Any] = json.loads(FILE.read_text())
-    return found
+    return dict(json.loads(FILE.read_text()))
 
 
 if __name__ == "__main__":

@@ -37,8 +37,7 @@ def ids(texts: list[list[int]]) -> np.ndarray:
 
 def lengths(ids: np.ndarray) -> np.ndarray:
     """The words of each text up to its first end, with the end."""
-    found: np.ndarray = np.where((ids == END).any(1), (ids == END).argmax(1) + 1, LENGTH)
-    return found
+    return np.where((ids == END).any(1), (ids == END).argmax(1) + 1, LENGTH)
 
 
 @dataclass(frozen=True)

@@ -121,11 +121,13 @@ LENGTH = 10  # of the longest sentence: <BOS>, a word, is, six adjectives, <EOS>
 
 def definitions() -> list[str]:
     """Each word with an adjective for every axis on which it has a value."""
-    found = []
-    for word, row in zip(CONTENT, TABLE, strict=True):
-        said = [ADJECTIVES[axis][int(x > 0)] for axis, x in zip(AXES, row, strict=True) if x]
-        found.append(f"{word} is {' '.join(said)}")
-    return found
+
+    def said(row: np.ndarray) -> str:
+        return " ".join(
+            ADJECTIVES[axis][int(x > 0)] for axis, x in zip(AXES, row, strict=True) if x
+        )
+
+    return [f"{word} is {said(row)}" for word, row in zip(CONTENT, TABLE, strict=True)]
 
 
 def comparisons() -> list[str]:

@@ -229,8 +229,7 @@ def sentences(rng: np.random.Generator, n: int) -> np.ndarray:
 
 def exchanged(rng: np.random.Generator, n: int) -> np.ndarray:
     """Ids of n random stories in which 34 words have exchanged their roles: [n, LENGTH]."""
-    ids: np.ndarray = EXCHANGED[sentences(rng, n)]
-    return ids
+    return np.asarray(EXCHANGED[sentences(rng, n)])
 
 
 def floor(ids: np.ndarray) -> float:

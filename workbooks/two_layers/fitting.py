@@ -141,8 +141,7 @@ def keys_of_pattern(q: Matrix, pattern: Matrix) -> Matrix:
 def softmax(scores: Matrix) -> Matrix:
     """The causal softmax of each row: [queries, keys]."""
     exps: Matrix = np.where(np.tri(len(scores)), np.exp(scores), 0)
-    totals: Matrix = exps.sum(axis=1, keepdims=True)
-    return exps / totals
+    return np.asarray(exps / exps.sum(axis=1, keepdims=True))
 
 
 @cache
