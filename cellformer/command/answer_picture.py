@@ -24,7 +24,8 @@ def svg(title: str, tokens: Sequence[str], edges: Sequence[Edge], circuit: Seque
     kept = set(circuit)
     values = {_ends(edge): edge.value for edge in edges}
     drawn = list(dict.fromkeys([*values, *circuit]))
-    rows = _rows({name for source, _, reader, _ in drawn for name in (source, reader)})
+    named = {_row_of(name) for source, _, reader, _ in drawn for name in (source, reader)}
+    rows = [row for *_, row in sorted(named)]  # from below
     nodes = sorted({(s, at) for s, at, _, _ in drawn} | {(r, t) for _, _, r, t in drawn})
     places, width = _places(nodes, rows, len(tokens))
     height = TOP + STEP * len(rows) + 40
@@ -53,12 +54,6 @@ def _named(name: str, neuron: int | None) -> str:
 def _label(name: str) -> str:
     block, _, neuron = name.partition(":")
     return short(block) + (f" n{neuron}" if neuron else "")
-
-
-def _rows(names: set[str]) -> list[str]:
-    """The rows that have nodes, from below: the embedding, each layer's heads, its MLP, the
-    answer."""
-    return [row for *_, row in sorted(set(map(_row_of, names)))]
 
 
 def _row_of(name: str) -> tuple[int, bool, str]:

@@ -274,10 +274,6 @@ def plain_forecast(expected: Forecast) -> results.Forecast:
     }
 
 
-def _nothing(book: "Book") -> None:
-    """Do nothing before the values of a page's book are computed."""
-
-
 def write(
     build: "Callable[[OnLayout], Book]",
     path: Path,
@@ -290,7 +286,7 @@ def write(
     from cellformer.exporters.file.precompress import Ahead
 
     if path.suffix.lower() in SUFFIXES:
-        return _write_page(build(_nothing), path, with_workbook)
+        return _write_page(build(lambda _: None), path, with_workbook)
     if with_workbook:
         raise InputError(
             f"--with-workbook puts a workbook into a page, but {path} is not a page; name an "

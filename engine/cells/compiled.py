@@ -36,7 +36,7 @@ from cellformer.engine.cells.expression import (
     steps,
 )
 from cellformer.engine.cells.lines import Line
-from cellformer.engine.cells.values import NUMBERS, TRUTHS, FormulaError
+from cellformer.engine.cells.values import NUMBERS, TRUTHS, FormulaError, no_error
 
 Compute = Callable[..., Any]
 ARITHMETIC = "+-*/"  # signs that Python has, too
@@ -145,7 +145,9 @@ def cell_by_cell(function: Function, *xs: Any) -> np.ndarray:
 
     def apply(*values: Any) -> float:
         try:
-            found = function.compute(*[partial(_itself, v) if function.lazy else v for v in values])
+            found = function.compute(
+                *[partial(no_error, v) if function.lazy else v for v in values]
+            )
         except FormulaError:
             return np.nan
         return float(found) if isinstance(found, NUMBERS + TRUTHS) else np.nan
@@ -154,10 +156,6 @@ def cell_by_cell(function: Function, *xs: Any) -> np.ndarray:
         return np.asarray(apply())
     arrays = [_cells(x) if isinstance(x, Line) else x for x in xs]
     return np.asarray(np.vectorize(apply, otypes=[np.float64])(*arrays))
-
-
-def _itself(x: Any) -> Any:
-    return x
 
 
 def _cells(line: Line) -> np.ndarray:

@@ -265,7 +265,8 @@ class AnswerGraph:
     def edges(self, n_neurons: int = 0) -> list[Edge]:
         """All edges, the strongest first. The strongest neurons, if some are asked for, are nodes
         of their own, and their MLP is the rest of it."""
-        chosen = {_label(node): node for node in self.neurons(n_neurons)}
+        neurons = self.neurons(n_neurons)
+        chosen = {f"{node.name}[{node.token},{node.neuron}]": node for node in neurons}
         found = [edge for reader in self.readers for edge in self._one_by_one(reader, chosen)]
         return sorted(found, key=lambda e: (-abs(e.value), str(e.source), str(e.reader)))
 
@@ -341,7 +342,3 @@ def _between(reader: Reader) -> list[Block]:
         found.insert(0, block)
         block = operands(block)["x"]
     return found
-
-
-def _label(node: Node) -> str:
-    return f"{node.name}[{node.token},{node.neuron}]"

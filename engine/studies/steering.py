@@ -97,15 +97,10 @@ def contrast(
             "steering needs two lists of at least two sentences each, because one sentence of "
             f"each list tests the probe. You gave {len(lists)} lists, with {sizes or 'none'}"
         )
-    site = site or default_site(model)
+    half = model.spec.n_layers // 2  # by default, the stream in the middle of the layers
+    site = site or (f"blocks.{half}.resid_pre" if half else END)
     first, second = (activations(model, sentences, site, mean) for sentences in lists.values())
     return Contrast(site, lists, first, second, mean)
-
-
-def default_site(model: Model) -> str:
-    """The stream in the middle of the layers; at the end, if there are fewer than two."""
-    half = model.spec.n_layers // 2
-    return f"blocks.{half}.resid_pre" if half else END
 
 
 def activations(

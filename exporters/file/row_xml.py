@@ -103,7 +103,8 @@ def _lines(place: Place, values: Any) -> Iterator[list[bytes]]:
             if width > SPELT:
                 yield [_spelt(part[k, c : c + SPELT])[1:-1] for c in range(0, width, SPELT)]
                 continue
-            yield from ([line] for line in _spelt(part[k : k + together])[2:-2].split(b"],["))
+            for line in _spelt(part[k : k + together])[2:-2].split(b"],["):  # [[1,2],[3,4]]
+                yield [line]
 
 
 def _spelt(x: np.ndarray) -> bytes:

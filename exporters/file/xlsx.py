@@ -69,10 +69,6 @@ FEW_OPERANDS = 50  # of a block; their addresses are not too long for a formula
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
-def _nothing(n_cells: int) -> None:
-    pass
-
-
 class _Formats(dict[str, Any]):
     """XlsxWriter's formats by the names of theme's styles, made on demand."""
 
@@ -320,7 +316,7 @@ class _Book(Workbook):
 def write(
     book: Book,
     path: str | Path,
-    report: Progress = _nothing,
+    report: Progress = lambda n_cells: None,
     shown: Reading | None = None,
     ahead: Mapping[str, Future[Packed]] = NONE_AHEAD,
     writing: Writing = USUAL,

@@ -4,7 +4,6 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from cellformer.engine.cells.language import ENGLISH
 from cellformer.engine.models import encoding
 from cellformer.engine.models.model import Model
 from cellformer.engine.studies import addition
-from cellformer.exporters.compose.story import Chosen
 from cellformer.exporters.model import layout
 from cellformer.exporters.model.model_book import ModelBook
 from cellformer.exporters.model.source import (
@@ -45,7 +43,7 @@ def add(book: ModelBook) -> None:
         "sampling": asdict(book.passage.sampling),
         "numbers": book.passage.numbers.tolist(),
         "headings": book.headings if book.by_hand else None,
-        "chosen": _chosen(book.chosen) if book.chosen else None,
+        "chosen": asdict(replace(book.chosen, suggestions=())) if book.chosen else None,
         "part": bool(book.live),
         "digits": _effect_of_digits(book, model),
     }
@@ -77,8 +75,3 @@ def _effect_of_digits(book: ModelBook, model: Model) -> float | None:
 def _put_text(put: Callable[..., None], row: int, text: str) -> None:
     for k in range(0, len(text), LONGEST):
         put(row + k // LONGEST, 0, text[k : k + LONGEST], "note")
-
-
-def _chosen(chosen: Chosen) -> dict[str, Any]:
-    """The words of the maps."""
-    return asdict(replace(chosen, suggestions=()))

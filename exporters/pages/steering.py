@@ -126,7 +126,8 @@ def _settings(book: ModelBook, page: Composer) -> None:
     page.lay(g[WHERE], (top + 4, 1), "id", turned=True)
     layout.labels(book, sheet, "steered", (top + 3, 1), "token", range(n), "label", across=True)
     says = _says(book, page, (top + 5, 1))
-    sheet.hold(top + 6, 1, _as_built(book), "note")
+    built = book.model.vocabulary.decode(book.passage.ids)
+    sheet.hold(top + 6, 1, readable(built), "note")
     sheet.down(
         top + 1,
         0,
@@ -159,10 +160,6 @@ def _says(book: ModelBook, page: Composer, at: Span) -> Area:
     return page.show(
         "says", at, reduce(lambda a, b: a & " " & b, tokens[1:], tokens[0] & ""), "text"
     )
-
-
-def _as_built(book: ModelBook) -> str:
-    return readable(book.model.vocabulary.decode(book.passage.ids))
 
 
 def suggestions(book: ModelBook) -> list[Suggestion]:

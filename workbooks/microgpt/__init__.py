@@ -108,18 +108,13 @@ def train(seed: int, steps: int | None = None) -> Iterator[Progress | Model]:
     weights = drawn.weights
     for k, (loss, weights) in zip(range(n), step.learn(drawn), strict=False):
         yield Progress(k, n, loss, np.array([step.read(program.names()[k]).tokens]), weights)
-    yield _model(weights)
+    yield Model(SPEC, weights, WordList(WORDS))
 
 
 def figures(model: Model) -> list[tuple[str, str]]:
     """The names that the model writes."""
     names = step.names(dict(model.weights), program.drawn().numbers)
     return [("names", " ".join(map(step.text, names)))]
-
-
-def _model(weights: program.Weights) -> Model:
-    """A model of these weights."""
-    return Model(SPEC, weights, WordList(WORDS))
 
 
 def story(w: Workbook) -> Story:

@@ -88,7 +88,8 @@ class Path:
         self.begins = steps.row("begins", self._begins)
         self.room = steps.row("room", self._room)
         self.longest = min(found.longest, self.n)
-        self.walk = walk(steps, found, self.symbol, self.room, self._root, self.longest)
+        root = expression(1)  # of the tree, for every token
+        self.walk = walk(steps, found, self.symbol, self.room, lambda _: root, self.longest)
         self.so_far = steps.row("so_far", self._so_far)
         self.score = steps.graph.table("score", (self.longest, self.n), self._score)
         self.best = steps.row("best", lambda k: MAX(self.score[:, k]))
@@ -123,9 +124,6 @@ class Path:
             return IF(self.symbol[0, k] > 0, 1, 0)
         more = IF(self.begins[0, k + 1] > 0, 1, self.room[0, k + 1] + 1)
         return IF(self.symbol[0, k] > 0, more, 0)
-
-    def _root(self, k: int) -> Expression:
-        return expression(1)
 
     def _so_far(self, k: int) -> Any:
         """The best sum of the word before this symbol."""
