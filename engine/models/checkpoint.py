@@ -48,6 +48,7 @@ PARTS = (  # of a checkpoint, by their names
     "pytorch_model*.bin",
     "*token*.json",
     "tokenizer.model",
+    "spiece.model",
     "*.spm",
     "vocab.*",
     "target_vocab.json",

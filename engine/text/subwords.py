@@ -1,8 +1,8 @@
 """Tokenizers of the `tokenizers` library: text to ids, ids to text, the text of each token.
 
 They are loaded as transformers does: tokenizer.json with its post-processor; GPT-2's vocab.json and
-merges.txt; BERT's vocab.txt; SentencePiece's tokenizer.model; each with added_tokens.json,
-special_tokens_map.json and tokenizer_config.json.
+merges.txt; BERT's vocab.txt; SentencePiece's tokenizer.model or spiece.model; each with
+added_tokens.json, special_tokens_map.json and tokenizer_config.json.
 """
 
 import codecs
@@ -17,11 +17,12 @@ from typing import Any
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.fields import Fields, content_of, json_object
 from cellformer.engine.cells.values import is_whole
-from cellformer.engine.text import chat_template, sentencepiece
+from cellformer.engine.text import chat_template, sentencepiece, spiece
 from cellformer.engine.text import tokenizers_library as library
 from cellformer.engine.text.tokenizer_config import heed
 
 FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model")
+UNIGRAMS = "spiece.model"
 OF_BERT = {  # what the library calls options of tokenizer_config.json
     "lowercase": "do_lower_case",
     "strip_accents": "strip_accents",
@@ -181,6 +182,13 @@ def _inner(folder: Path, config: "_Config") -> Any:
         inner = sentencepiece.tokenizer(model)
         config.default(("bos",), "<s>")
         config.default(("eos",), "</s>")
+    elif (pieces := folder / UNIGRAMS).is_file():
+        style = spiece.style_of(pieces, config.said)
+        for part, token in style.tokens.items():
+            config.default((part,), token)
+        ends = [config.token(part) for part in style.ends]
+        named = [known for part in NAMED if (known := config.token(part))]
+        inner = spiece.tokenizer(pieces, config.said, style, ends, named)
     else:
         return None
     with library.asked(f"{folder}: the added tokens of its tokenizer"):

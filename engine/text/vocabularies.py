@@ -70,7 +70,7 @@ def byte_level(
         inner.normalizer = normalizers.NFC()
     inner.pre_tokenizer = _splitter(pattern)
     inner.decoder = decoders.ByteLevel()
-    return _finish(inner, pieces, kinds, ends)
+    return finish(inner, pieces, kinds, ends)
 
 
 def byte_level_files(vocab: Path, merges: Path, qwen: bool, prefix: bool) -> Tokenizer:
@@ -158,7 +158,7 @@ def sentence_pieces(
     inner.normalizer = normalizers.Sequence([*prepend, normalizers.Replace(" ", "▁")])
     back: list[Any] = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     inner.decoder = decoders.Sequence(back + [decoders.Strip(" ", 1, 0)] * space_before)
-    return _finish(inner, pieces, kinds, ends)
+    return finish(inner, pieces, kinds, ends)
 
 
 def _merges(pieces: Sequence[str], scores: dict[str, float]) -> list[tuple[str, str]]:
@@ -177,7 +177,7 @@ def _merges(pieces: Sequence[str], scores: dict[str, float]) -> list[tuple[str, 
     return [(left, right) for *_, left, right in sorted(found)]
 
 
-def _finish(inner: Tokenizer, pieces: Sequence[str], kinds: Sequence[int], ends: Ends) -> Tokenizer:
+def finish(inner: Tokenizer, pieces: Sequence[str], kinds: Sequence[int], ends: Ends) -> Tokenizer:
     """Set special tokens, and the tokens before and after every text."""
     whole = {Kind.CONTROL: True, Kind.UNKNOWN: True, Kind.USER_DEFINED: False}  # special or not
     inner.add_tokens(

@@ -45,6 +45,7 @@ PLACE = "models--"  # how the cache's folder of a model begins
 TOKENIZERS = (  # one of them is there, if any
     "tokenizer.json",
     "tokenizer.model",
+    "spiece.model",
     "vocab.json",
     "vocab.txt",
     "words.json",
