@@ -18,8 +18,7 @@ from cellformer.engine.cells.graph import Graph
 from cellformer.engine.learning import corpus
 from cellformer.engine.models import adapter as adapters
 from cellformer.engine.models import checkpoint, encoding, formats
-from cellformer.engine.models.choosing import GREEDY
-from cellformer.engine.models.generate import Passage, passage, random_numbers
+from cellformer.engine.models.generate import Passage, padded, passage
 from cellformer.engine.models.model import Model
 from cellformer.engine.models.spec import TwoStackSpec
 from cellformer.engine.studies import scores, telling
@@ -220,8 +219,7 @@ def on_page(loaded: Loaded, n_tokens: int | None) -> tuple[Loaded, Passage]:
     n = min(n_tokens or len(ids) + ROOM_TO_CHAT, loaded.model.spec.n_ctx)
     if n < len(ids):
         raise InputError(f"the message and the chat template have {len(ids)} tokens; ask for more")
-    filled = [*ids, *[ids[-1]] * (n - len(ids))]  # nothing sees what is beyond the message
-    made = Passage(filled, len(ids), GREEDY, random_numbers(0, n + 1), chat=chat)
+    made = padded(loaded.model, ids, n, chat=chat)
     return replace(loaded, ids=ids, n_tokens=n, chat=chat), made
 
 

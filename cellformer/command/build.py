@@ -169,7 +169,7 @@ def _build_model(
     name: str, output: Path | None, asked: Asked, with_workbook: bool, force: bool
 ) -> Answer:
     """Build the workbook of a model."""
-    from cellformer.engine.models.generate import passage
+    from cellformer.engine.models.generate import padded, passage
 
     special, length = not asked.no_special, asked.text_length or 0
     given = asked.prompt, asked.ids, special, asked.live, asked.second, force, asked.adapter
@@ -184,6 +184,8 @@ def _build_model(
     sampling = Sampling(*asked.sampling)
     if is_page and loaded.chat:
         loaded, found = names.on_page(replace(loaded, model=model), asked.tokens)
+    elif is_page and _sees_no_further(model, asked.live):
+        found = padded(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.chat)
     else:
         found = passage(
             model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second, loaded.chat
@@ -193,6 +195,12 @@ def _build_model(
     added = asked.added(loaded, model)
     made = partial(loaded.book, model, found, asked.live, added, is_page=is_page)
     return write(made, path, with_workbook, expected)
+
+
+def _sees_no_further(model: Model, live: Sequence[str]) -> bool:
+    """Whether only the tokens that are given matter: the last one alone has logits."""
+    found = plan.for_model(model, live)
+    return found.answers and not found.sources
 
 
 def _build_exercise(name: str, output: Path | None, asked: Asked, force: bool) -> Answer:

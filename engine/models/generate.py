@@ -161,13 +161,7 @@ def passage(
         )
     longest = max(len(ids), len(second))
     n_tokens = longest if n_tokens is None else n_tokens
-    if not (is_whole(n_tokens) and n_tokens >= longest):
-        raise InputError(
-            f"the total of {n_tokens!r} tokens is less than the {longest} tokens of the prompt; "
-            "ask for a larger total"
-        )
-    if more := n_tokens - len(ids):
-        check_room(model, len(ids), more)
+    more = _further(model, len(ids), longest, n_tokens)
     numbers = random_numbers(seed, n_tokens + 1)
     if model.spec.gives != "next word":
         places = [*ids, *[EMPTY] * more]
@@ -183,6 +177,34 @@ def passage(
     if isinstance(model.spec, TwoStackSpec):
         n_source = max(len(model.source), min(n_tokens, model.spec.n_source))
     return Passage(tokens, len(ids), sampling, numbers, chat=chat, n_source=n_source)
+
+
+def padded(
+    model: Model,
+    ids: Sequence[int],
+    n_tokens: int,
+    sampling: Sampling = GREEDY,
+    seed: int = 0,
+    chat: Chat | None = None,
+) -> Passage:
+    """A prompt with room for `n_tokens` tokens in total: its last token again, where nothing sees
+    what follows the prompt. Raises InputError as `passage` does."""
+    model.check_ids(ids)
+    more = _further(model, len(ids), len(ids), n_tokens)
+    numbers = random_numbers(seed, n_tokens + 1)
+    return Passage([*ids, *[ids[-1]] * more], len(ids), sampling, numbers, chat=chat)
+
+
+def _further(model: Model, n_given: int, longest: int, n_tokens: int) -> int:
+    """The number of tokens after the given ones. Raises InputError for an impossible total."""
+    if not (is_whole(n_tokens) and n_tokens >= longest):
+        raise InputError(
+            f"the total of {n_tokens!r} tokens is less than the {longest} tokens of the prompt; "
+            "ask for a larger total"
+        )
+    if more := n_tokens - n_given:
+        check_room(model, n_given, more)
+    return more
 
 
 def random_numbers(seed: int, n: int) -> np.ndarray:

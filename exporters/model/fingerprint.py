@@ -10,6 +10,7 @@ from functools import reduce
 import numpy as np
 
 from cellformer.engine.cells.graph import Graph
+from cellformer.engine.cells.stored import Stored
 from cellformer.exporters.compose.book import Book
 from cellformer.exporters.model.model_book import ModelBook
 
@@ -36,12 +37,13 @@ def _described(graph: Graph) -> Iterable[bytes]:
 
 def _bytes(values: object) -> bytes:
     """Values as bytes: numbers, or where there are texts, all as texts."""
-    array = np.asarray(values)
+    # a decimal of `Stored` leads back to the float32 that stands in the file
+    array = values.read() if isinstance(values, Stored) else np.asarray(values)
     if array.dtype == object:
         texts = (f"{x:.7g}" if isinstance(x, int | float) else str(x) for x in array.flat)
         return "\0".join(texts).encode("utf-8", "backslashreplace")
     with np.errstate(over="ignore"):
-        return array.astype("<f4").tobytes()
+        return array.astype("<f4", copy=False).tobytes()
 
 
 def _sum(parts: Iterable[bytes]) -> str:

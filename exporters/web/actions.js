@@ -58,6 +58,7 @@ export function actions(session) {
 /** Gives the browser a workbook with this state. @param {Session} session */
 async function save(session) {
   try {
+    await session.whole();
     const bytes = await savedWorkbook(await bookOf(session), session.graph, session.live);
     const link = element("a", { href: URL.createObjectURL(new Blob([bytes])), download: `${document.title.split(":")[0]}.xlsx` });
     link.click();
@@ -80,6 +81,7 @@ async function bookOf(session) {
 async function openFile(session, file) {
   try {
     const bytes = new Uint8Array(await file.arrayBuffer());
+    await session.whole();
     const edits = await editsOf(bytes, session.graph, session.baseline);
     session.book = bytes;
     session.take(edits);

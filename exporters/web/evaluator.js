@@ -58,6 +58,7 @@ export class Run {
     // grows with each change, for whoever keeps what was computed from values
     this.version = 0;
     this.depth = 0;
+    this.room = new Float64Array(0);
     /** @type {SheetValues | null} */ this.ofSheets = null;
     this.look = this.look.bind(this);
     /** By block, and its first and last row and column. @type {Map<string, {version: number, range: Range}>[]} */
@@ -408,7 +409,7 @@ export class Run {
   refresh(block, rect) {
     const [top, bottom, left, right] = rect;
     const width = right - left;
-    const before = new Float64Array((bottom - top) * width);
+    const before = this.before((bottom - top) * width);
     for (let i = top; i < bottom; i++)
       before.set(this.values[block.index].subarray(i * block.cols + left, i * block.cols + right), (i - top) * width);
     this.evaluate(block, rect);
@@ -425,6 +426,13 @@ export class Run {
       }
     }
     return found[1] < 0 ? null : found;
+  }
+
+  /** Room for the numbers before they are computed anew: the same one again, as it is soon garbage.
+   * @param {number} n */
+  before(n) {
+    if (this.room.length < n) this.room = new Float64Array(n);
+    return this.room;
   }
 
   // --- tables -------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // The run of a large page: its weights stay packed, as they stand in their file; edits lie over them.
 //
-// Rows of tokens that nobody has asked for wait, since in a decoder no earlier row reads them. As
-// long as nothing is edited, two runs share their values.
+// Rows of tokens that nobody has asked for wait, since in a decoder no earlier row reads them. Blocks
+// hold no place for them as yet. As long as nothing is edited, two runs share their values.
 
 import { unpacked } from "./data.js";
 import { Run } from "./evaluator.js";
@@ -21,6 +21,10 @@ const SLOWER_TOLD = "this browser forbids WebAssembly here, so the page is slowe
 // of a run, while it is the same as another
 const SHARED = /** @type {const} */ (["values", "owned", "mirrors", "writes", "overlay", "later"]);
 const NEXT_WORD = "next word";
+// rows of tokens for which blocks make place together
+const ROWS_TOGETHER = 4;
+// how many times the place that is needed a block may hold
+const FEW_MORE = 2;
 
 /** The values of a large graph, with changes. */
 class LargeRun extends Run {
@@ -33,7 +37,8 @@ class LargeRun extends Run {
 
   /** The first values of a block. @param {Block} block @param {Run} [from] @returns {any} */
   beginning(block, from) {
-    return block.packed ?? (from ? from.values[block.index] : super.beginning(block));
+    if (block.packed) return block.packed;
+    return from ? from.values[block.index] : block.inOrder ? new Float64Array(0) : super.beginning(block);
   }
 
   // --- sharing ------------------------------------------------------------------------------
@@ -65,10 +70,29 @@ class LargeRun extends Run {
 
   /** @param {Block} block @param {Rect} rect */
   evaluate(block, rect) {
-    const k = block.index;
-    if (!this.owned[k]) this.values[k] = this.values[k].slice();
-    this.owned[k] = true;
+    this.makePlace(block);
     super.evaluate(block, rect);
+  }
+
+  /** @param {Block} block @param {Rect} rect */
+  refresh(block, rect) {
+    this.makePlace(block);
+    return super.refresh(block, rect);
+  }
+
+  /** Gives a block values of its own, with place for the rows that are asked for, and few more. @param {Block} block */
+  makePlace(block) {
+    const k = block.index;
+    const [held, isOwn] = [this.values[k], this.owned[k]];
+    const rows = Math.min(block.rows, Math.ceil(Math.min(this.horizon, block.rows) / ROWS_TOGETHER) * ROWS_TOGETHER);
+    const length = block.inOrder ? rows * block.cols : held.length;
+    const fits = length <= held.length && held.length <= FEW_MORE * length;
+    if (fits && isOwn) return;
+    this.owned[k] = true;
+    const before = held.length;
+    this.values[k] = fits ? held.slice() : resized(held, length, isOwn);
+    if (before < length) this.values[k].fill(block.blank, before);
+    else if (!fits) this.wait(block, [[rows, block.rows, 0, block.cols]]);
   }
 
   // --- packed weights -----------------------------------------------------------------------
@@ -108,7 +132,7 @@ class LargeRun extends Run {
   /** @param {number} grid @param {number} top @param {number} bottom @param {number} left @param {number} right */
   look(grid, top, bottom, left, right) {
     const block = this.graph.blocks[grid];
-    if (!block.packed) return super.look(grid, top, bottom, left, right);
+    if (!block.packed && bottom * block.cols <= this.values[grid].length) return super.look(grid, top, bottom, left, right);
     const cells = [];
     for (let i = top; i < bottom; i++) for (let j = left; j < right; j++) cells.push(this.value(block, i, j));
     return cells.length === 1 ? cells[0] : new Range(bottom - top, right - left, cells);
@@ -126,11 +150,6 @@ class LargeRun extends Run {
   get slower() {
     const { packed } = this.graph.blocks.find((block) => block.packed) ?? {};
     return !packed || packed.products.kernels ? "" : SLOWER_TOLD;
-  }
-
-  /** Whether a row waits to be computed. @param {Block} block @param {number} i */
-  waits(block, i) {
-    return (this.later.get(block.index) ?? []).some(([top, bottom]) => top <= i && i < bottom);
   }
 
   /** The rectangles to compute at first. @param {Block} block @returns {Rect[]} */
@@ -161,8 +180,13 @@ class LargeRun extends Run {
     const most = this.horizon;
     if (!block.inOrder || most >= block.rows) return rects;
     const wait = rects.filter((rect) => rect[1] > most).map(([top, ...rest]) => /** @type {Rect} */ ([Math.max(top, most), ...rest]));
-    if (wait.length) this.later.set(block.index, this.fewer([...(this.later.get(block.index) ?? []), ...wait]));
+    this.wait(block, wait);
     return rects.filter((rect) => rect[0] < most).map(([top, bottom, ...rest]) => [top, Math.min(bottom, most), ...rest]);
+  }
+
+  /** Puts rectangles off until their rows are asked for. @param {Block} block @param {Rect[]} rects */
+  wait(block, rects) {
+    if (rects.length) this.later.set(block.index, this.fewer([...(this.later.get(block.index) ?? []), ...rects]));
   }
 
   /** Rectangles in parts that are soon computed: several columns of a product, or rows.
@@ -179,6 +203,17 @@ class LargeRun extends Run {
       return found;
     });
   }
+}
+
+/** Numbers with place for more, or for fewer. The memory of those that nobody else holds is free at once, where the
+ * browser can do that, and not when garbage is collected.
+ * @param {Float64Array} numbers @param {number} length @param {boolean} isOwn */
+function resized(numbers, length, isOwn) {
+  const buffer = /** @type {any} */ (numbers.buffer);
+  if (isOwn && buffer.transfer) return new Float64Array(buffer.transfer(8 * length));
+  const found = new Float64Array(length);
+  found.set(numbers.subarray(0, length));
+  return found;
 }
 
 /** The graph of a large page and its values. `ask` reads the weights' file into bytes; `told` gets the

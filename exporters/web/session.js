@@ -529,10 +529,11 @@ export class Session {
     this.goAhead();
   }
 
-  /** Computes a row of tokens that nobody has asked for, after a pause; then the next one. */
+  /** Where the model chooses its words in cells, computes a row of tokens that nobody has asked for, after a
+   * pause; then the next one. */
   goAhead() {
     clearTimeout(this.timer);
-    if (this.needed < this.nTokens) this.timer = setTimeout(() => this.oneAhead(), IDLE);
+    if (this.continues && this.needed < this.nTokens) this.timer = setTimeout(() => this.oneAhead(), IDLE);
   }
 
   async oneAhead() {
@@ -544,6 +545,15 @@ export class Session {
     if (this.waiting.length) return void this.applySlowly();
     if (this.needed >= this.nTokens) this.notify();
     this.goAhead();
+  }
+
+  /** Computes the rows of all tokens, as a workbook has them; until the next change. */
+  async whole() {
+    while (this.isAhead) await new Promise((done) => setTimeout(done));
+    if (!this.isLarge) return;
+    this.apply(() => {});
+    this.ahead = this.nTokens;
+    await this.settled();
   }
 
   /** Waits until all that was asked for is computed. */

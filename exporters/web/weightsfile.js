@@ -8,7 +8,7 @@ import { shortened } from "./outside.js";
  * @typedef {{name: string, head: string, size: number, crc: number}} Beside */
 
 // bytes
-const SLICE = 1 << 26;
+const SLICE = 1 << 23;
 
 /** Asks for the file until it is the right one, and reads it. @param {Beside} beside @param {Uint8Array} into
  * @returns {Promise<void>} */

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from conftest import default_book, golden_models
 from in_node import call
-from pages import differing, values
+from pages import differing, read, values
 from test_page_values import drawn
 
 from cellformer.engine import Evaluator
@@ -157,6 +157,21 @@ def test_only_a_large_page_may_compile(large: Path, tmp_path: Path) -> None:
     small = tmp_path / "small.html"
     page.write(default_book("dialogue-game"), small)
     assert page.COMPILES in large.read_text() and page.COMPILES not in small.read_text()
+
+
+def test_rows_have_no_place_until_they_are_asked_for(large: Path, tmp_path: Path) -> None:
+    """A new sentence takes the place of the longer text before it."""
+    book, path = default_book("dialogue-game"), tmp_path / "x.json"
+    path.write_text(json.dumps(javascript.read(large)._asdict()))
+    assert call("values.mjs", "open", str(path), True, True, True) is None
+    live, n_rows = Evaluator(book.graph), book.graph["blocks.0.mlp.post"].shape[0]
+    for sentence in ("", "chiama", "Pietro chiama 6"):
+        if sentence:
+            live.set("sentence", 0, 0, sentence)
+            live.recompute()
+        before, after = call("values.mjs", "grown", "blocks.0.mlp.post", sentence, str(tmp_path / "page"))
+        assert (before <= n_rows / 2, after) == (True, n_rows), (sentence, before)
+        assert [*islice(differing(read(tmp_path / "page"), live), 5)] == []
 
 
 def test_a_page_that_may_not_compile_says_so(large: Path, chromium: str) -> None:

@@ -9,16 +9,17 @@ const JUNK = 123.25;
 let page;
 
 // What a page holds, as `pages.written` wrote it: its script runs as in a browser.
-export async function open(path, screen, compiles = true) {
+// `told`: rows of tokens that nobody has asked for wait.
+export async function open(path, screen, compiles = true, told = undefined) {
   const { script, data, weights } = JSON.parse(await readFile(path, "utf8"));
   const names = screen ? [...OF_ENGINE, ...OF_SCREEN] : OF_ENGINE;
   const large = "openLarge: typeof openedLarge === 'function' ? openedLarge : null";
   const given = compiles ? "" : "WebAssembly";
   const made = vm.runInThisContext(`((${given}) => {${script}\nreturn {${names}, ${large}};})()`, { filename: "page.js" });
   const read = async (beside, into) => into.set(new Uint8Array(await made.unpacked(weights)));
-  const { graph, run } = made.openLarge ? await made.openLarge(data, made.KERNELS, read) : await made.opened(data, weights, made.KERNELS);
+  const { graph, run } = made.openLarge ? await made.openLarge(data, made.KERNELS, read, told && (() => {})) : await made.opened(data, weights, made.KERNELS);
   page = { ...made, graph, run };
-  return made.verdictOf(run);
+  return told ? null : made.verdictOf(run);
 }
 
 // Why the page is slow.
@@ -78,6 +79,22 @@ export async function begin(workbook) {
   page.session = new page.Session(page.run);
   page.workbook = new Uint8Array(await readFile(workbook));
   page.kept = [];
+}
+
+// The rows of a block that hold numbers after a sentence was typed, and once all rows were asked for; then
+// the values, to a file.
+export async function grown(name, sentence, target) {
+  globalThis.location = { hash: "" };
+  globalThis.history = { replaceState: () => {} };
+  const session = (page.session ??= new page.Session(page.run));
+  const block = page.graph.get(name);
+  const rows = () => session.live.values[block.index].length / block.cols;
+  if (sentence) session.say(sentence);
+  await session.settled();
+  const before = rows();
+  await session.whole();
+  await dump(target, session.live);
+  return [before, rows()];
 }
 
 // What a person does, and what the session then holds.
