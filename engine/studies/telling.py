@@ -86,10 +86,15 @@ def told(model: Model, ids: Sequence[int], readout: Readout) -> Told | None:
     values |= {block.name: np.array(graph.inputs[block.name]) for block in added if not block.op}
     _compute(added, values)
     slope = {b.path: float(values[slopes[b.name].name][0, 0]) for b in switches if b.name in slopes}
+    heads = sorted(slope, key=slope.__getitem__)[-TRIED:]
+    places = {block.name: k for k, block in enumerate(forward)}
+    after = forward[
+        min(places[f"{head}.{SWITCH}"] for head in heads) :
+    ]  # the others stay as they are
     tried = []
-    for head in sorted(slope, key=slope.__getitem__)[-TRIED:]:
+    for head in heads:
         values[f"{head}.{SWITCH}"][0, 0] = 0.0
-        _compute(forward, values)
+        _compute(after, values)
         values[f"{head}.{SWITCH}"][0, 0] = 1.0
         (probs,) = values["probs"]
         tried.append((float(probs[answer.id]), head, int(probs.argmax())))

@@ -134,7 +134,14 @@ class BlockSheet(NamedTuple):
 
 def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
     """The sheet of a block: a page's, for settings and choices; or else its layer's sheet, or
-    the sheet of the steps before or after the layers."""
+    the sheet of the steps before or after the layers. It is found once: the layout asks often."""
+    if block.name not in book.standing:
+        book.standing[block.name] = _sheet_of(block, book)
+    found: BlockSheet = book.standing[block.name]
+    return found
+
+
+def _sheet_of(block: Block, book: ModelBook) -> BlockSheet:
     if not _is_backward(block) and (sheet := addition.sheet_of(block, book.graph)):
         return BlockSheet(sheet)
     for again in (NUDGED, OTHER, CLEAN):

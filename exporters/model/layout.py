@@ -394,10 +394,11 @@ def labels(
     live = axis in TOKENS and "tokens" in book.graph.blocks
     shape = (1, len(numbers)) if across else (len(numbers), 1)
     table = Table(book, f"labels.{name}", sheet, at, shape) if live else None
+    texts = token_texts(book, axis) if live else None
     for n, k in enumerate(numbers):
         i, j = (0, n) if across else (n, 0)
-        if table:
-            table.put(i, j, token_text(book, k, axis), "word" if style == "label" else style)
+        if table and texts is not None:
+            table.put(i, j, texts[0, k], "word" if style == "label" else style)
         elif axis in book.labels:
             sheet.hold(at[0] + i, at[1] + j, book.labels[axis][k], style)
         elif axis:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cellformer.engine.cells.access import Rect
 from cellformer.engine.cells.block import Block
@@ -45,6 +45,7 @@ class ModelBook(Book):
     words: Sequence[str] = ()  # what words of its vocabulary mean, in lines
     printed_cells: dict[str, Area] = field(default_factory=dict)  # of each table, by its title
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
+    standing: dict[str, Any] = field(default_factory=dict)  # block -> its sheet, by `sheet_of`
 
     @property
     def n_given(self) -> int:

@@ -130,11 +130,16 @@ class Canvas:
 
     def heads(self, axis: str) -> dict[int, list[Block]]:
         """The patterns of every layer over the tokens of an axis."""
-        found: dict[int, list[Block]] = {}
+        return self._patterns.get(axis, {})
+
+    @cached_property
+    def _patterns(self) -> dict[str, dict[int, list[Block]]]:
+        """The same by axis."""
+        found: dict[str, dict[int, list[Block]]] = {}
         for block in self.book.graph:
-            pattern = block.leaf == "pattern" and block.axes == ("token", axis)
+            pattern = block.leaf == "pattern" and block.axes[0] == "token"
             if pattern and block.layer is not None and not block.passes:
-                found.setdefault(block.layer, []).append(block)
+                found.setdefault(block.axes[1], {}).setdefault(block.layer, []).append(block)
         return found
 
     def n_keys(self, axis: str) -> int:

@@ -8,7 +8,7 @@ formula and a few columns, most of which hold one number.
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,8 @@ class Collection:
                     done.add((sheet, row, col))
                     known = len(self._asked)
                     self._own_cell(found.setdefault(sheet, ([], Groups())), sheet, row, col)
-                    waiting += list(self._asked)[known:]
+                    if len(self._asked) > known:
+                        waiting += list(self._asked)[known:]
         return [[self.sheets[s], values, groups.data()] for s, (values, groups) in found.items()]
 
     def _own_cell(self, into: tuple[list[Any], "Groups"], name: str, row: int, col: int) -> None:
@@ -105,17 +106,16 @@ class Collection:
         values, groups = into
         sheet = self.book.sheets[name]
         entry = sheet.entries.get((row, col))
-        run = next(
-            (run for run in sheet.runs if run.area.covers(Rect(row, row + 1, col, col + 1))), None
-        )
         if entry is not None and entry.formula is not None:
             if not isinstance(entry.formula, TableFormula):
                 groups.add(row * WIDTH + col, self.of(entry.formula))
         elif entry is not None:
             value = entry.value  # numpy's numbers are none of JSON's
             values.append([row, col, value.item() if isinstance(value, np.generic) else value])
-        elif run:
-            values.append([row, col, run.at(row, col)])
+        else:
+            cell = Rect(row, row + 1, col, col + 1)
+            runs = (run for run in sheet.runs if run.area.covers(cell))
+            values += ([row, col, run.at(row, col)] for run in islice(runs, 1))
 
 
 class Groups:

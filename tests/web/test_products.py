@@ -169,7 +169,9 @@ def test_rows_have_no_place_until_they_are_asked_for(large: Path, tmp_path: Path
         if sentence:
             live.set("sentence", 0, 0, sentence)
             live.recompute()
-        before, after = call("values.mjs", "grown", "blocks.0.mlp.post", sentence, str(tmp_path / "page"))
+        before, after = call(
+            "values.mjs", "grown", "blocks.0.mlp.post", sentence, str(tmp_path / "page")
+        )
         assert (before <= n_rows / 2, after) == (True, n_rows), (sentence, before)
         assert [*islice(differing(read(tmp_path / "page"), live), 5)] == []
 
