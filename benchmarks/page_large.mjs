@@ -192,6 +192,8 @@ function processor() {
   return (Number(fields[11]) + Number(fields[12])) / TICKS;
 }
 
+/** What the tab holds: by itself, as Chromium's task manager has it, and with what it shares with others. */
 function memory() {
-  return `${megabytes(tab(), "VmRSS")} MB of 2^20, at its peak ${megabytes(tab(), "VmHWM")}`;
+  const [own, all, peak] = ["RssAnon", "VmRSS", "VmHWM"].map((what) => megabytes(tab(), what));
+  return `${own} MB of 2^20 of its own, ${all} with Chromium's program, at its peak ${peak}`;
 }

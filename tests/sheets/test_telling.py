@@ -5,9 +5,9 @@ from dataclasses import replace
 import chatting
 import pytest
 
-from cellformer.engine import Evaluator
+from cellformer.engine import Evaluator, InputError
 from cellformer.engine.models import checkpoint
-from cellformer.engine.models.generate import passage
+from cellformer.engine.models.generate import padded, passage
 from cellformer.engine.studies import ablation, telling
 from cellformer.exporters.assemble import model_workbook
 from cellformer.exporters.model.plan import LIMITS, for_model
@@ -52,3 +52,18 @@ def test_a_model_says_a_fact_only_if_it_knows_it(model) -> None:
         model, model.vocabulary.encode("What"), for_model(model, limits=FEW).readout
     )
     assert found is not None and found.fact is None
+
+
+def test_nothing_sees_the_tokens_after_the_prompt(model) -> None:
+    """A page need not choose them: the answer is the same with other tokens there."""
+    ids = model.vocabulary.encode("What is the")
+    passages = passage(model, ids, len(ids) + 3), padded(model, ids, len(ids) + 3)
+    assert passages[1].ids == [*ids, *[ids[-1]] * 3] != passages[0].ids
+    books = [
+        model_workbook.build("x", model, replace(made, text_length=8), limits=FEW, is_page=True)
+        for made in passages
+    ]
+    assert (books[0].values["probs"] == books[1].values["probs"]).all()
+    for n_tokens in (len(ids) - 1, model.spec.n_ctx + 1):
+        with pytest.raises(InputError, match="ask for"):
+            padded(model, ids, n_tokens)
