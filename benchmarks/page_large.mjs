@@ -98,10 +98,11 @@ function drawn() {
   return page.evaluate(
     (quiet) =>
       new Promise((done) => {
-        let timer = 0;
+        const ended = () => (observer.disconnect(), done());
+        let timer = setTimeout(ended, quiet);
         const observer = new MutationObserver(() => {
           clearTimeout(timer);
-          timer = setTimeout(() => (observer.disconnect(), done()), quiet);
+          timer = setTimeout(ended, quiet);
         });
         for (const id of ["flow", "machine"]) observer.observe(document.getElementById(id), { childList: true, subtree: true, attributes: true });
       }),
