@@ -178,15 +178,16 @@ def _build_model(
     if is_page and asked.prompt is None and asked.ids is None and names.completes(loaded):
         loaded = names.load(name, telling.FACT, *given[1:])
     alone = any(each.prompt_alone for each in addition.of(asked.studies))
+    chats = is_page and loaded.chat
+    if chats:
+        loaded, found = names.on_page(loaded, asked.tokens)
     n_tokens = asked.tokens or (len(loaded.ids) if alone else loaded.n_tokens)
     model = with_digits(loaded.model, asked.digits, output)
     expected = announce(model, n_tokens, length, asked.live, force, is_page)
     sampling = Sampling(*asked.sampling)
-    if is_page and loaded.chat:
-        loaded, found = names.on_page(replace(loaded, model=model), asked.tokens)
-    elif is_page and _sees_no_further(model, asked.live):
+    if not chats and is_page and _sees_no_further(model, asked.live):
         found = padded(model, loaded.ids, n_tokens, sampling, asked.seed, loaded.chat)
-    else:
+    elif not chats:
         found = passage(
             model, loaded.ids, n_tokens, sampling, asked.seed, loaded.second, loaded.chat
         )

@@ -60,7 +60,8 @@ def tells(model: Model) -> bool:
 
 
 def told(model: Model, ids: Sequence[int], readout: Readout) -> Told | None:
-    """Try edits of a model that ranks the words after one token; None if it has no heads."""
+    """Try edits of a model that ranks the words after one token; None if none of its
+    heads reaches the answer."""
     facts = _facts(model, ids)
     longest = max(len(given) for given in (ids, *(given for _, given, _ in facts)))
     graph = model.graph([*ids, *[ids[-1]] * (longest - len(ids))], readout)
@@ -98,6 +99,8 @@ def told(model: Model, ids: Sequence[int], readout: Readout) -> Told | None:
         values[f"{head}.{SWITCH}"][0, 0] = 1.0
         (probs,) = values["probs"]
         tried.append((float(probs[answer.id]), head, int(probs.argmax())))
+    if not tried:
+        return None
     without, head, then = min(tried)
     return Told(answer, fact, head, without, then)
 

@@ -156,15 +156,21 @@ def _told(model: Model, passage: Passage, plan: Plan, typed: bool) -> list[Sugge
     answer = found.answer
     switch, watched = (f"{found.head}.switch", 0, 0), ("probs", 0, answer.id)
     text = worded(
-        "Switch {head} off: ‘{word}’ changes from {before} % to {after} %. The likeliest word "
-        "is then ‘{then}’.",
+        "Switch {head} off: as the first word of the answer to ‘{you}’, ‘{word}’ changes from "
+        "{before} % to {after} %. The likeliest word is then ‘{then}’."
+        if passage.chat
+        else "Switch {head} off: ‘{word}’ changes from {before} % to {after} %. The likeliest "
+        "word is then ‘{then}’.",
+        you=passage.chat.you if passage.chat else "",
         head=said(found.head),
         word=_word(model, answer.id),
         before=f"{100 * answer.probability:.1f}",
         after=f"{100 * found.without:.1f}",
         then=_word(model, found.then),
     )
-    off = Suggestion(AsIs(text), switch, 0.0, watched, found.without)
+    # later in a conversation, the page shows the word after another token
+    shown_there = () if passage.chat else (watched, found.without)
+    off = Suggestion(AsIs(text), switch, 0.0, *shown_there)
     heat = worded("Type ‘{n}’ as temperature: the model becomes less certain.", n=3)
     asks = _asks(model, found) if typed and not passage.chat else []
     return [*asks, off, Suggestion(heat, ("temperature", 0, 0), 3.0)]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import chatting
 import pytest
 
+from cellformer import names
 from cellformer.engine import Evaluator, InputError
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.generate import padded, passage
@@ -67,3 +68,12 @@ def test_nothing_sees_the_tokens_after_the_prompt(model) -> None:
     for n_tokens in (len(ids) - 1, model.spec.n_ctx + 1):
         with pytest.raises(InputError, match="ask for"):
             padded(model, ids, n_tokens)
+
+
+def test_in_a_conversation_a_suggestion_names_the_answer(model) -> None:
+    """A page shows later words, too: the suggestion says of which word it speaks."""
+    chat = names.conversation("many", model, "Rome", None, "", (), False)
+    _, given = names.on_page(chat, 60)
+    book = model_workbook.build("many", model, given, limits=FEW, is_page=True)
+    off = book.suggestions[-2]
+    assert "as the first word of the answer to ‘Rome’" in off.text and off.watch is None
