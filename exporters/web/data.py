@@ -215,6 +215,7 @@ def _of_model(book: ModelBook, formula: Any) -> dict[str, Any]:
             for stop in tour.stops(book)
         ],
         "parts": _parts(book),
+        **({"ends": book.model.vocabulary.ends} if book.plan.readout.one_token else {}),
         **({"chat": _chat(book)} if book.passage.chat and book.passage.chat.by_ids else {}),
     }
 

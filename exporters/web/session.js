@@ -101,7 +101,7 @@ export class Session {
   /** @returns {Edit[]} what was chosen in place of words of the sentence; a conversation is no edit */
   get chosen() {
     if (this.data.chat) return [];
-    return this.steps[this.at].edits.filter(({ block, i }) => block.name === "prompt.pick" && i < this.nGiven);
+    return this.steps[this.at].edits.filter(({ block, i }) => block.name === "prompt.pick" && i < this.nTyped);
   }
 
   /** @returns {boolean} whether its weights are in a file beside it: it is computed in slices */
@@ -139,6 +139,13 @@ export class Session {
   get nGiven() {
     const given = Number(this.read("n_prompt", 0, 0) ?? this.nTokens) || this.nTokens;
     return Math.max(1, Math.min(this.nTokens, given));
+  }
+
+  /** @returns {number} how many tokens the sentence has; where words are picked, they go on after it */
+  get nTyped() {
+    if (this.continues || this.data.chat || !this.graph.has("tokenizer.ids")) return this.nGiven;
+    const n = this.live.numbers(this.graph.get("tokenizer.ids")).filter((id) => id >= 0).length;
+    return Math.max(1, Math.min(this.nGiven, n));
   }
 
   /** @returns {boolean} whether the graph goes on by itself after what is given */
@@ -192,7 +199,7 @@ export class Session {
     return Array.from(ids).slice(0, this.shown).map((id, t) => ({
       id,
       text: this.label("token", t),
-      given: t < this.nGiven,
+      given: t < this.nTyped,
     }));
   }
 
@@ -350,7 +357,13 @@ export class Session {
 
   /** @returns {boolean} whether there is no room for another token, or the text has ended */
   get isFull() {
-    return this.shown >= this.nTokens || this.read("prompt.ended", this.shown, 0) === 1;
+    return this.shown >= this.nTokens || this.read("prompt.ended", this.shown, 0) === 1 || this.isEnded;
+  }
+
+  /** @returns {boolean} whether the last word that was picked ends the text */
+  get isEnded() {
+    const last = this.shown - 1;
+    return last >= this.nTyped && (this.data.ends ?? []).includes(Number(this.read("tokens", last, 0)));
   }
 
   /** @returns {string} why no token can follow; "" if one can */

@@ -101,7 +101,8 @@ export async function grown(name, sentence, target) {
 export async function act([what, ...given]) {
   const { session } = page;
   await ACTIONS[what](session, ...given);
-  return { edits: named(session.live.edits()), baseline: named(session.baseline.edits()), step: named(session.edits), shown: session.tokens().map(({ id }) => id) };
+  await session.settled();
+  return { edits: named(session.live.edits()), baseline: named(session.baseline.edits()), step: named(session.edits), shown: session.tokens().map(({ id }) => id), chosen: session.chosen.length, full: session.whyFull };
 }
 
 const ACTIONS = {
