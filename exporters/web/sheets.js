@@ -23,6 +23,7 @@ const USUAL = { width: 65, height: 20, side: 38 };
 const ENDED = /[.:!?)’”]$/;
 const FAINTEST_PEAK = 1e-9;
 const FULL_INK = "16";
+const MARKS = ["when", "unlike", "beyond"]; // rules that give a cell a style; others shade it
 const FARTHER = 3; // how much more a column counts than a row, from a sheet's corner
 /** @type {WeakMap<HTMLElement, Sheets>} */
 const shownSheets = new WeakMap();
@@ -302,26 +303,36 @@ class Page {
     return toLeft ? starts[col + 1] - starts[next + 1] : starts[next] - starts[col];
   }
 
-  /** The colours that depend on a cell's value. @param {number} row @param {number} col @param {any} value @param {HTMLElement} node */
+  /** The colours that depend on a cell's value: of its rules, the first that holds counts, as in spreadsheets.
+   * @param {number} row @param {number} col @param {any} value @param {HTMLElement} node */
   dress(row, col, value, node) {
+    let [isMarked, isShaded] = [false, typeof value !== "number"];
     for (const [kind, given, rects, conditions] of this.sheet.data.dressings ?? []) {
       for (let k = 0; k < rects.length; k += 4) {
         const [top, bottom, left, right] = rects.slice(k, k + 4);
         if (row < top || row >= bottom || col < left || col >= right) continue;
-        if (kind === "when") {
-          const condition = conditions[conditions.length > 1 ? (row - top) * (right - left) + col - left : 0];
-          if (this.session.live.formulaValue(condition) === true) node.classList.add(...this.look(given)[0].split(" "));
-        } else if (kind === "unlike") node.classList.toggle("f-differs", value !== given);
-        else if (typeof value === "number") this.colour(kind, given, [top, bottom, left, right], value, node);
+        if (!MARKS.includes(kind)) {
+          if (!isShaded) this.colour(kind, [top, bottom, left, right], value, node);
+          isShaded = true;
+        } else if (!isMarked) {
+          const condition = conditions?.[conditions.length > 1 ? (row - top) * (right - left) + col - left : 0];
+          isMarked = this.holds(kind, given, condition, value);
+          if (isMarked) node.classList.add(...(kind === "when" ? this.look(given)[0].split(" ") : ["f-differs"]));
+        }
       }
     }
   }
 
-  /** @param {string} kind @param {number} limit @param {number[]} rect @param {number} value @param {HTMLElement} node */
-  colour(kind, limit, rect, value, node) {
+  /** Whether a rule marks a cell. @param {string} kind @param {any} given @param {any} condition @param {any} value */
+  holds(kind, given, condition, value) {
+    if (kind === "when") return this.session.live.formulaValue(condition) === true;
+    return kind === "unlike" ? value !== given : typeof value === "number" && Math.abs(value) > given;
+  }
+
+  /** @param {string} kind @param {number[]} rect @param {number} value @param {HTMLElement} node */
+  colour(kind, rect, value, node) {
     const part = Math.max(0, Math.min(1, value));
-    if (kind === "beyond") node.classList.toggle("f-differs", Math.abs(value) > limit);
-    else if (kind === "bar") node.style.setProperty("background", `linear-gradient(to right, var(--bar) ${100 * part}%, transparent 0)`);
+    if (kind === "bar") node.style.setProperty("background", `linear-gradient(to right, var(--bar) ${100 * part}%, transparent 0)`);
     else if (kind === "scale") shade(node, "full", part, 1);
     else if (kind === "ink" || kind === "paper") shade(node, "stroke", value, 16);
     else shade(node, "", value, this.peak(rect));

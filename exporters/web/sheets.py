@@ -268,12 +268,14 @@ class _Page:
         return ([*key, rects] for key, rects in found.items())
 
     def _dressings(self) -> Iterator[list[Any]]:
-        """Colours by value, with their rectangles; conditions cell by cell."""
+        """Colours by value, with their rectangles; conditions cell by cell, in their order."""
         found: dict[tuple[Any, ...], list[int]] = {}
         for rect, dressing in self.sheet.dressings:
             if rect.top < self.top:
                 continue
             if isinstance(dressing, When):
+                yield from ([*key, rects] for key, rects in found.items())
+                found.clear()
                 style = self._style(dressing.style)
                 yield ["when", style, [*rect], self._conditions(rect, dressing)]
             elif key := _shade(dressing):
