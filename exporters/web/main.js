@@ -104,14 +104,16 @@ function panels(session) {
 /** Opens the page's book.
  * @param {Kernel[]} kernels @param {typeof import("./model.js").showModel | null} [showModel] on a model's page
  * @param {typeof import("./large.js").openedLarge} [openLarge] on a page with a file of weights
- * @param {typeof import("./nearby.js").nearbyWeights} [ask] for that file */
-export async function start(kernels, showModel, openLarge, ask) {
+ * @param {typeof import("./nearby.js").nearbyWeights} [ask] for that file
+ * @param {typeof import("./lens.js").showLens} [showLens] on such a page */
+export async function start(kernels, showModel, openLarge, ask, showLens) {
   const text = (/** @type {string} */ id) => byId(id).textContent ?? "";
   const told = (/** @type {number} */ share) => (byId("ledger").textContent = `Opening: ${Math.round(100 * share)} % of the cells are computed …`);
   const { run } = openLarge && ask ? await openLarge(text("data"), kernels, ask, told) : await opened(text("data"), text("weights"), kernels);
   const session = new Session(run);
   session.openLink();
   screenOf(session, showModel);
+  showLens?.(session);
   addEventListener("hashchange", () => session.openLink());
   session.notify();
 }

@@ -32,7 +32,7 @@ from cellformer.exporters.web import data, packing
 HERE = Path(__file__).parent
 MAIN = "main"  # the module whose `start` begins
 MODEL = "model"  # the module of what only a model's page shows, by `showModel`
-LARGE = ("large", "nearby")  # what only a page with a file of weights needs
+LARGE = ("large", "nearby", "lens")  # what only a page with a file of weights needs
 CALLED = "kernels"  # the module that kernels call
 BEGIN = 'if (typeof document !== "undefined") start(KERNELS{});'  # in Node.js nothing is shown
 COMPILES = "'wasm-unsafe-eval'"  # what a policy allows for WebAssembly
@@ -127,7 +127,7 @@ def joined(kernels: Sequence[str], is_model: bool, is_large: bool = False) -> st
         known.update(needed)
     parts = [_module(name) for name in order.static_order()]
     listed = f"const KERNELS = [{','.join(kernels)}];"
-    given = (", showModel" if is_model else ", null") + ", openedLarge, nearbyWeights"
+    given = (", showModel" if is_model else ", null") + ", openedLarge, nearbyWeights, showLens"
     begin = BEGIN.format(given if is_large else ", showModel" if is_model else "")
     return "\n".join(['"use strict";', *parts, listed, begin])
 

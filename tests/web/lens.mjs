@@ -1,0 +1,20 @@
+// The table of words after each layer, on a page with a file of weights. Called by test_lens.py.
+import { pathToFileURL } from "node:url";
+import { withPage } from "./chromium.mjs";
+
+/** Its rows once it is open, and after a part is switched off; before, there are none. */
+export function words(program, path, weights, part) {
+  return withPage(program, {}, async (page) => {
+    await page.goto(pathToFileURL(path).href);
+    await page.locator("#weights-file input").setInputFiles(weights);
+    await page.waitForFunction(() => document.body.dataset.view);
+    const rows = () => page.locator("#lens tbody tr").allInnerTexts();
+    const closed = await rows();
+    await page.locator("#lens summary").click();
+    await page.waitForFunction(() => document.querySelector("#lens tbody tr"));
+    const opened = await rows();
+    await page.locator(`[data-part='${part}']`).first().click();
+    await page.waitForFunction((before) => document.querySelector("#lens tbody").innerText !== before, await page.locator("#lens tbody").innerText());
+    return [closed, opened, await rows()];
+  });
+}
