@@ -55,7 +55,7 @@ class Evaluator:
         self.graph[name]
         if self._changed:
             self.recompute()
-        view = self._live[name].view(ReadOnly)
+        view = np.asarray(self._live[name]).view(ReadOnly)  # a stored weight is read
         view.block = name
         view.flags.writeable = False
         return view

@@ -8,6 +8,7 @@ import pytest
 from conftest import InIronCalc, assert_recomputes_after
 from format_writers import write_packed
 
+from cellformer.engine import Evaluator
 from cellformer.engine.models import checkpoint
 from cellformer.engine.models.generate import passage
 from cellformer.exporters.assemble import model_workbook
@@ -31,6 +32,12 @@ def test_packed_weights_are_integers_times_scales(kind: str, tmp_path: Path) -> 
         assert np.abs(packed.integers).max() <= (128 if kind == "Q8_0" else 8)
     of_folder = checkpoint.load(tmp_path / "small")
     assert checkpoint.packed(str(tmp_path / "small"), of_folder) == {}
+
+
+def test_an_evaluator_shows_weights_that_stay_in_their_file(tmp_path: Path) -> None:
+    model = checkpoint.load(write_packed(tmp_path, lambda name: "Q8_0"), 0)
+    live = Evaluator(model.graph([1, 2]))
+    assert np.array_equal(live["W_E"], np.asarray(model.weights["W_E"]))
 
 
 @pytest.mark.slow
