@@ -19,7 +19,7 @@ const ESCAPED = /\\#\d+$|\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})|\\(.
 
 /** The text of tokens, from how the page shows them: bytes of one character are joined.
  * @param {string[]} shown @returns {string} */
-function writtenBy(shown) {
+export function writtenBy(shown) {
   const [encoder, parts] = [new TextEncoder(), /** @type {number[]} */ ([])];
   for (const text of shown) {
     let at = 0;

@@ -1,5 +1,6 @@
 // The sentence and how the next word is chosen: what one types, next word, run on, the dials.
 
+import { writtenBy } from "./chat.js";
 import { byId, element } from "./dom.js";
 import { readable } from "./outside.js";
 
@@ -172,14 +173,15 @@ export class Sentence {
   /** Shows the sentence as it goes on, as a text. */
   drawText() {
     const { session } = this;
-    this.text.hidden = session.shown === session.nGiven || !!session.unanswered();
+    this.text.hidden = session.shown === session.nTyped || !!session.unanswered();
     const upTo = (/** @type {number} */ n) => {
       const line = session.read("text.line", n - 1, 0);
       if (line !== undefined) return String(line);
       const texts = session.tokens().slice(0, n).map((token) => token.text);
+      if (session.noun === "token") return writtenBy(texts);
       return texts.join(session.noun === "word" ? " " : "").replaceAll("␣", " ");
     };
-    const [given, whole] = [upTo(session.nGiven), upTo(session.shown)];
+    const [given, whole] = [upTo(session.nTyped), upTo(session.shown)];
     this.text.replaceChildren(given, element("em", {}, whole.slice(given.length)));
   }
 

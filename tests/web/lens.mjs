@@ -2,7 +2,8 @@
 import { pathToFileURL } from "node:url";
 import { withPage } from "./chromium.mjs";
 
-/** Its rows once it is open, and after a part is switched off; before, there are none. */
+/** Its rows once it is open, and after a part is switched off; before, there are none. Then the
+ * text with the next word. */
 export function words(program, path, weights, part) {
   return withPage(program, {}, async (page) => {
     await page.goto(pathToFileURL(path).href);
@@ -13,8 +14,12 @@ export function words(program, path, weights, part) {
     await page.locator("#lens summary").click();
     await page.waitForFunction(() => document.querySelector("#lens tbody tr"));
     const opened = await rows();
+    const text = await page.locator("#lens tbody").innerText();
     await page.locator(`[data-part='${part}']`).first().click();
-    await page.waitForFunction((before) => document.querySelector("#lens tbody").innerText !== before, await page.locator("#lens tbody").innerText());
-    return [closed, opened, await rows()];
+    await page.waitForFunction((before) => document.querySelector("#lens tbody").innerText !== before, text);
+    const after = await rows();
+    await page.locator("#top button", { hasText: /^Next token$/ }).click();
+    await page.waitForFunction(() => !document.getElementById("text").hidden);
+    return [closed, opened, after, await page.locator("#text").innerText()];
   });
 }

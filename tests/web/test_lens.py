@@ -1,4 +1,5 @@
-"""The words after each layer on a large page: those of the logit lens, also after an edit."""
+"""The words after each layer on a large page: those of the logit lens, also after an edit. The next
+word joins the text."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,7 @@ def test_words_after_layers_are_those_of_the_lens(tmp_path: Path, chromium: str)
     path = tmp_path / "x.html"
     page.write(book, path, most_inside=0)
     weights = str(path.with_suffix(".weights"))
-    closed, *found = call("lens.mjs", "words", chromium, str(path), weights, PART)
+    closed, *found, text = call("lens.mjs", "words", chromium, str(path), weights, PART)
     assert closed == []
     graph = model.graph(ids)
     n_stages = len(add_lens(graph, len(ids) - 1, 0, 1).stages)
@@ -51,3 +52,4 @@ def test_words_after_layers_are_those_of_the_lens(tmp_path: Path, chromium: str)
         shares = [float(share.removesuffix(" %")) for *_, share in read]
         assert shares == pytest.approx([share for _, share in wanted], abs=0.1)
         live.set(f"{PART}.switch", 0, 0, 0.0)
+    assert text == TEXT + model.vocabulary.decode([likeliest(live, n_stages - 1)[0]])
