@@ -168,9 +168,9 @@ def _told(model: Model, passage: Passage, plan: Plan, typed: bool) -> list[Sugge
         after=f"{100 * found.without:.1f}",
         then=_word(model, found.then),
     )
-    # later in a conversation, the page shows the word after another token
-    shown_there = () if passage.chat else (watched, found.without)
-    off = Suggestion(AsIs(text), switch, 0.0, *shown_there)
+    off = Suggestion(AsIs(text), switch, 0.0, watched, found.without)
+    if passage.chat:  # later, the page shows the word after another token
+        off = replace(off, watch=None, becomes=None)
     heat = worded("Type ‘{n}’ as temperature: the model becomes less certain.", n=3)
     asks = _asks(model, found) if typed and not passage.chat else []
     return [*asks, off, Suggestion(heat, ("temperature", 0, 0), 3.0)]
