@@ -9,14 +9,14 @@ export function words(program, path, weights, part) {
     await page.goto(pathToFileURL(path).href);
     await page.locator("#weights-file input").setInputFiles(weights);
     await page.waitForFunction(() => document.body.dataset.view);
-    const rows = () => page.locator("#lens tbody tr").allInnerTexts();
+    const rows = () => page.evaluate(() => [...document.querySelectorAll("#lens tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent)));
     const closed = await rows();
     await page.locator("#lens summary").click();
     await page.waitForFunction(() => document.querySelector("#lens tbody tr"));
     const opened = await rows();
-    const text = await page.locator("#lens tbody").innerText();
+    const text = await page.textContent("#lens tbody");
     await page.locator(`[data-part='${part}']`).first().click();
-    await page.waitForFunction((before) => document.querySelector("#lens tbody").innerText !== before, text);
+    await page.waitForFunction((before) => document.querySelector("#lens tbody").textContent !== before, text);
     const after = await rows();
     await page.locator("#top button", { hasText: /^Next token$/ }).click();
     await page.waitForFunction(() => !document.getElementById("text").hidden);

@@ -42,9 +42,8 @@ def test_words_after_layers_are_those_of_the_lens(tmp_path: Path, chromium: str)
     graph = model.graph(ids)
     n_stages = len(add_lens(graph, len(ids) - 1, 0, 1).stages)
     live = Evaluator(graph)
-    for rows in found:
+    for read in found:
         wanted = [likeliest(live, stage) for stage in (0, n_stages - 1)]
-        read = [row.split("\t") for row in rows]
         assert [name for name, *_ in read] == ["embedding", "layer 0"]
         assert [word for _, word, _ in read] == [
             shown(model.vocabulary.texts)[k] for k, _ in wanted
