@@ -25,9 +25,10 @@ def bless(
 ) -> Answer:
     """Test each function in your own spreadsheet program.
 
-    Write a workbook with -o. Open this workbook in your program, recompute it, and save it. Then
-    compare it with --read. The workbook has every form in which cellformer's formulas call a
-    function or a sign. Exit code 1: the program computes something else.
+    First write a workbook with `cellformer bless -o FILE.xlsx`. Open FILE.xlsx in your program,
+    recompute everything, and save the file. Then type `cellformer bless --read FILE.xlsx` to
+    compare the results. The workbook has every function and every sign of cellformer's formulas,
+    with every kind of argument. Exit code 1: your program computes another result.
     """
     if (output is None) == (read is None):
         raise InputError(

@@ -64,10 +64,11 @@ def edit(
 ) -> Answer:
     """Find the smallest change of weights that makes a word the most likely after the prompt.
 
-    The change is the smallest in Euclidean norm that gradient steps find. The output is the model's
-    workbook with the change typed in: its ledger reports it, `diff` lists it, `import` saves the
-    changed model. Side effects on other next words are reported over the prompts of --also; without
-    it, over fresh texts for a workbook that has them (dialogue-game), or over the prompt itself.
+    The change has the smallest Euclidean norm that gradient steps find. The output is a workbook of
+    the model with the change typed in. The sheet Built of this workbook and `diff` list the change,
+    and `import` saves the changed model. The command also reports the effect on other next words.
+    It measures this effect on the prompts of --also. Without --also, it uses the workbook's fresh
+    texts (dialogue-game), or else the prompt itself.
     """
     path = output or Path(f"{names.title(name)}-edited.xlsx")
     loaded = names.load(name, prompt, ids, not no_special, force=force)

@@ -85,13 +85,14 @@ def run(
     file: PromptFile = None,
     force: Beyond = False,
 ) -> Answer:
-    """Evaluate a model and rank the next words, beside the baseline if cells were changed.
+    """Evaluate a model and rank the next words, before and after any changes to cells.
 
     With --target, also print what each head, MLP and embedding adds to that word's logit. With
     --tokens, continue the prompt in cells; --set can then change `choose`, `temperature`, `top_k`,
-    `top_p` and `sentence`. An encoder ranks the words for its mask, or prints the sentence's
-    vector; with --second, it prints the cosine of the two sentences. An encoder-decoder reads the
-    prompt with its encoder, and ranks the words that can begin its answer.
+    `top_p` and `sentence`. An encoder ranks the words for the mask in the prompt. A sentence
+    encoder prints the vector of the prompt, or with --second the cosine of the two sentences. An
+    encoder-decoder reads the prompt with its encoder, and ranks the words that can begin its
+    answer.
     """
     asked: dict[str, object] = {"prompt": prompt, "second": second, "ids": ids}
     asked |= {"chat": chat, "system": system, "file": file, "tokens": tokens, "mean": mean}

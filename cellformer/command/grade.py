@@ -36,11 +36,11 @@ def grade(
     """Grade filled-in exercises: print the name, score and errors of each file.
 
     With --lesson, each file is a text or CSV file with a student's link on each line. The
-    student's name may stand before the link. The engine computes each answer again.
+    student's name may stand before the link. cellformer computes each answer again.
 
-    Only what stands in the yellow cells counts. Formulas are computed on the numbers as built and
-    on others, by IronCalc. A file that cannot be marked is a line that says why; then the exit code
-    is 2.
+    Only the yellow cells count. IronCalc computes each formula of a student with the numbers of the
+    workbook, and again with other numbers. If a file cannot be marked, the line of this file says
+    why, and the exit code is 2.
     """
     from cellformer import lessons
     from cellformer.exercises import Grader

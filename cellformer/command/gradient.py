@@ -56,8 +56,9 @@ def gradient(
     """Rank the weights, heads and MLPs by their effect on the target word's logit.
 
     Each estimate is shown beside the real effect of setting the weight to 0 or ablating the part.
-    With a cell as --target, 'total[0,0]' or 'Machine!B20', rank the typed cells that move it. With
-    --prompts, each prompt of a file is studied, and the result is one table.
+    If --target is a cell, such as 'total[0,0]' or 'Machine!B20', the command ranks the typed cells
+    by their effect on this cell. With --prompts, it studies each prompt of a file, and puts all
+    results into one table.
     """
     many = Many(prompts, output, Sharing(jobs, dask, resume))
     if many.wanted(prompt=prompt, ids=ids):

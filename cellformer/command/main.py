@@ -148,7 +148,7 @@ def open_(
 ) -> None:
     """Build a workbook and open it in your spreadsheet program, or its page in your browser.
 
-    If the file exists it is opened as it is, with any edits made to it.
+    If the file already exists, cellformer builds nothing, and opens the file with all your edits.
     """
     from cellformer.command import opening
     from cellformer.command.console import line
@@ -192,10 +192,11 @@ def verify(
 ) -> Answer:
     """Recompute a workbook in other spreadsheet programs, and compare the results.
 
-    First, list the rules of Excel that the file breaks, if any. All cells then get wrong values,
-    and each engine must correct them. Exit code 1: an engine disagrees. Exit code 3: the named
-    engine, or every engine, is not installed or was skipped. Node.js recomputes the page FILE.html,
-    and compares the sums of each block with the sums in the page.
+    The command first lists the rules of Excel that the file breaks, if any. Then each engine gets a
+    copy of the file in which every formula has a wrong value. After recomputing this copy, the
+    engine must have the values of the file. Exit code 1: an engine disagrees. Exit code 3: the
+    named engine, or every engine, is not installed or was skipped. Node.js recomputes the page
+    FILE.html, and compares the sums of each block with the sums in the page.
     """
     from cellformer.command import verify as verifying
 
@@ -206,7 +207,7 @@ def train(
     output: Annotated[Path, typer.Option("-o", help="Output folder for the checkpoint.")],
     name: Annotated[
         str | None,
-        typer.Argument(help="A workbook with a model that can be trained. Or use --text."),
+        typer.Argument(help="Name of a workbook whose model can be trained (or use --text)."),
     ] = None,
     text: Annotated[
         Path | None, typer.Option("--text", help="A UTF-8 text file to train on.")
@@ -231,8 +232,9 @@ def train(
 ) -> Answer:
     """Train a model, save it as a checkpoint, and print measures of its quality.
 
-    Retrains the model of a workbook, or trains a new one on the text file of --text, in the sizes
-    given. Uses torch if it is installed, or else numpy.
+    NAME retrains the model of a workbook. --text trains a new model on a text file, and the other
+    options give the sizes of this model. cellformer trains with torch if torch is installed, and
+    with numpy if not.
     """
     from cellformer.command import train as training
 

@@ -78,7 +78,9 @@ NoSpecial = Annotated[
 Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead of text, such as 0,1,3.")]
 Tokens = Annotated[
     int | None,
-    typer.Option("--tokens", min=1, help="Total number of tokens, prompt and continuation."),
+    typer.Option(
+        "--tokens", min=1, help="Number of tokens of the prompt and the continuation together."
+    ),
 ]
 TextLength = Annotated[
     int | None,
@@ -221,7 +223,7 @@ Prompts = Annotated[
     typer.Option(
         "--prompts",
         help="File of prompts to study: a text file with one prompt on each line, or a .csv file "
-        "with a column prompt.",
+        "with a column named ‘prompt’.",
     ),
 ]
 Rows = Annotated[

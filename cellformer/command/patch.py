@@ -90,8 +90,9 @@ def patch(
 ) -> Answer:
     """Copy values from another sentence, one site at a time, and report how far the lead recovers.
 
-    The lead is the target's logit minus the rival's. The estimate is by attribution patching. With
-    --prompts, patch each prompt of a file, and give one table.
+    The lead is the target's logit minus the rival's logit. The table shows the share of the lead
+    that each site recovers, and an estimate of this share by attribution patching. With --prompts,
+    the command patches each prompt of a file, and puts all results into one table.
     """
     path = pair.path_ends(from_, to)
     many = Many(prompts, output, Sharing(jobs, dask, resume))

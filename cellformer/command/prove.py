@@ -24,10 +24,11 @@ SHOWN = 10  # cases that are printed
 def prove(name: Name, sets: Sets = None) -> Answer:
     """Prove that adder is right for all sums of two numbers of up to ten digits.
 
-    NAME is adder, its workbook after you changed weights, or a folder by `cellformer train adder`.
-    Every digit of a sum has up to 20,000 cases: the digits that matter most. Intervals bound the
-    effect of all other digits. If there is no proof, the command names the cases that are not
-    proved. It also searches for a wrong sum, and shows it. Exit code 1: not proved.
+    NAME is adder, a workbook of adder in which you changed weights, or a folder that `cellformer
+    train adder` made. For each digit of a sum, the proof has up to 20,000 cases: the digits that
+    matter most. For all other digits, it uses intervals that contain every possible effect. If
+    there is no proof, the command names the cases that are not proved. It also searches for a wrong
+    sum, and prints each one that it finds. Exit code 1: not proved.
     """
     proof.check(model := _model(name), name)
     model = _with(model, sets, name)

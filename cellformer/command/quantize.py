@@ -55,8 +55,8 @@ def quantize(
 ) -> Answer:
     """Round weights to a few bits, each part alone and all together, and report the next words.
 
-    A weight becomes an integer times a scale. The weights of a row share a scale; with --groups,
-    that many weights share one. Matrices are rounded, and vectors are not.
+    A rounded weight is an integer times a scale. A row has one scale, or with --groups 32 one scale
+    for every 32 weights. Matrices are rounded, and vectors are not.
     """
     grids = [Grid(n, groups, asymmetric) for n in widths(bits)]
     loaded = names.load(name, prompt, ids, not no_special, force=force)

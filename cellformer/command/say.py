@@ -23,7 +23,7 @@ Word = Annotated[
     str | None,
     typer.Option(
         "--say",
-        help="Word to explain by the edges of the answer's graph.",
+        help="Predicted word to explain: list the edges of the graph that leads to this word.",
         autocompletion=output_words,
     ),
 ]
@@ -42,8 +42,8 @@ Against = Annotated[
     str | None,
     typer.Option(
         "--against",
-        help="Text of the same length whose values replace cut edges (default: an average of "
-        "texts).",
+        help="Text of the same length. A cut edge carries the value of this text (default: the "
+        "average of several texts).",
     ),
 ]
 Also = Annotated[

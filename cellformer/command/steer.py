@@ -82,9 +82,9 @@ def steer(
 ) -> Answer:
     """Steer a model by the difference between two lists of sentences, and print its text.
 
-    The direction is the mean activation of the first list minus that of the second. A linear probe
-    shows how well the direction separates the lists. The probe is fitted to two thirds of the
-    sentences, and tested on the others.
+    The direction is the mean activation of the first list minus the mean activation of the second
+    list. A linear probe shows how well the direction separates the lists. The probe is fitted to
+    two thirds of the sentences, and tested on the others.
     """
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     model, strengths = loaded.model, strength or steering.STRENGTHS

@@ -59,9 +59,10 @@ def trace(
 ) -> Answer:
     """Show a cell's formula, the cells it reads and their values, as a tree.
 
-    The cell is one of a block, or any formula of the workbook, by its sheet and address. With
-    --tokens, the prompt is continued: 'tokens[9,0]' shows how a word was chosen. For FILE.xlsx, the
-    tree shows what somebody typed into the workbook.
+    Name a cell of a block, such as 'logits[2,5]', or any formula of the workbook by its sheet and
+    address, such as 'Machine!B20'. With --tokens, the model continues the prompt, and 'tokens[9,0]'
+    shows how the word at position 9 was chosen. If NAME is a workbook file, the tree has the values
+    that were typed into this file.
     """
     opened: Edited | None = None
     if names.is_workbook(name) or names.is_worksheet(name):

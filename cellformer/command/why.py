@@ -63,14 +63,14 @@ def why(
 ) -> Answer:
     """Show which parts of the model cause a head's attention or a predicted word.
 
-    With --head, a table splits an attention score by the parts that wrote the query and the key;
-    it sums to the score. Below it are the head's QK circuit (which word attends to which) and its
-    OV circuit (which word makes which likelier). Without an option, print what each head does on
-    repeated random words, and which heads read which.
+    With --head, a table splits an attention score by the parts that wrote the query and the key.
+    The numbers sum to the score. Two tables follow: the QK circuit (which word attends to which)
+    and the OV circuit (attention to which word makes which next word more likely). Without an
+    option, print what each head does on repeated random words, and how it reads from other heads.
 
-    With --say, list the edges of the graph that leads to a word. They sum to the word's lead over a
-    rival. A few edges may keep the answer alone; these are tried on other sentences. With
-    --channel, print how much a channel of a recurrent model takes from each token.
+    With --say, list the edges that lead to a word, and each edge's part of the lead over a rival.
+    Then find a few edges that keep the answer without the others, and try them on other sentences.
+    With --channel, print how much a channel of a recurrent model takes from each token.
     """
     of_head = {"head": head, "to": to, "rival-key": rival_key}
     if channel is not None:

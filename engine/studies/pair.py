@@ -181,7 +181,9 @@ def compared(
     """A prompt patched from the ids of another text: at each site, or along a path from one site to
     another. Raises InputError for an unknown word or site."""
     if sites and path:
-        raise InputError("a path already names its sites; leave out all other sites")
+        raise InputError(
+            "a path already names its two sites; give either a path or a list of sites, not both"
+        )
     graph, row = asked.graph, asked.row
     target = asked.word(asked.target) if asked.target else None
     rival = asked.word(asked.rival, "--rival") if asked.rival else None
@@ -266,7 +268,8 @@ ADDITION = Addition(
         Option(
             "against",
             str,
-            "Include another text of equal length, and copy its values into the prompt.",
+            "Include a second text with as many tokens as the prompt, and copy the values of this "
+            "text into the prompt.",
         ),
         Option("from", str, "Path patching: the site where the values come from."),
         Option(

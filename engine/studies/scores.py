@@ -163,8 +163,8 @@ def place(texts: Sequence[str], text: str | int, option: str) -> int:
             return _position(texts, at, option)
         if at < len(texts):
             raise InputError(
-                f"{option} {text!r} is the word at position {found[0]}, but also the position of "
-                f"{texts[at]!r}; give {found[0]} or {texts[at]!r}"
+                f"{option} {text!r} can mean the word at position {found[0]}, or position {at}, "
+                f"where {texts[at]!r} stands; give {found[0]} or {texts[at]!r}"
             )
     if not found:
         raise UnknownNameError("word of the prompt", text, dict.fromkeys(texts))
@@ -289,8 +289,8 @@ def _product(scores: Block) -> tuple[Block, list[Block]]:
         scores = operands(scores)["x"]
     if scores.op is not ops.scores:
         raise InputError(
-            f"{scores.name} is not a product of queries and keys (ops.scores), so it cannot be "
-            "split"
+            f"{scores.name} is not a product of queries and keys, so cellformer cannot split these "
+            "scores; choose a head whose scores come from ops.scores"
         )
     return scores, after
 
@@ -304,7 +304,11 @@ ADDITION = Addition(
             "Include the reasons why a head attends to a token, and the parts that carry the "
             "answer.",
         ),
-        Option("head", str, "With --why: the head to start from, such as 1.2 (layer 1, head 2)."),
+        Option(
+            "head",
+            str,
+            "With --why: the head that the sheet shows first, such as 1.2 (layer 1, head 2).",
+        ),
     ),
     lambda given: given.options.get("head", ""),  # "": one that is chosen
     instead="‘cellformer why’ works with any model",

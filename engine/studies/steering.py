@@ -172,8 +172,8 @@ def add(graph: AnyGraph, found: Contrast) -> AnyGraph:
     Raises InputError for a site that is neither in a layer nor the final stream."""
     if graph[found.site].layer is None and found.site != END:
         raise InputError(
-            f"{found.site} is outside the layers, where a workbook cannot steer; name a site "
-            "inside a layer, such as blocks.0.resid_pre"
+            f"{found.site} is outside the layers, but a workbook can steer only inside a layer or "
+            f"at {END}; name a site such as blocks.0.resid_pre"
         )
     g = steered(graph, found.site, found.direction)
     if is_stream(g, found.site):
@@ -315,7 +315,7 @@ ADDITION = Addition(
         Option(
             "steer",
             Path,
-            "Include the direction between the two lists of sentences in this file, and add it "
+            "File with two lists of sentences. The workbook adds the direction between the lists "
             "to the residual stream. A line ‘# name’ begins a list.",
         ),
         Option(

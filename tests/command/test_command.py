@@ -115,11 +115,14 @@ BAD = [
     (("trace", "cat-sat", "blocks.0.attn.h0.scores[0,1]"), "blank"),
     (("build", "cat-sat", "-o", "nowhere/x.xlsx"), "nowhere"),
     (("build", "cat-sat", "-o", "x.xls"), ".xlsx"),
-    (("build", "dialogue-game", "--tokens", "2"), "less than the 4 tokens of the prompt"),
+    (
+        ("build", "dialogue-game", "--tokens", "2"),
+        "the prompt alone has 4 tokens, more than the total of",
+    ),
     (("build", "dialogue-game", "--tokens", "40"), "reads at most 32"),
     (
         ("trace", "dialogue-game", "tokens[0,0]", "--tokens", "2"),
-        "less than the 4 tokens of the prompt",
+        "the prompt alone has 4 tokens, more than the total of",
     ),
     (("run", "dialogue-game", "--tokens", "40"), "reads at most 32"),
     (("build", "dialogue-game", "--temperature", "-1"), "greedy"),
@@ -222,7 +225,7 @@ def test_help_fits_80_columns() -> None:
     window = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
     command = [sys.executable, "-m", "cellformer", "edit", "--help"]
     done = subprocess.run(command, env=os.environ | window, capture_output=True, text=True)
-    told = done.stdout.partition("╭")[0].partition("The change is")
+    told = done.stdout.partition("╭")[0].partition("The change has")
     lines = [line.strip() for line in (told[1] + told[2]).splitlines() if line.strip()]
     assert len(lines) > 4
     for line, after in itertools.pairwise(lines):
