@@ -225,7 +225,7 @@ def of_file(file: WorkbookFile) -> tuple[Recipe, str]:
         raise InputError("someone changed the sheet Key of the file; use a new file") from None
     if version != VERSION:
         raise InputError(
-            f"the file's exercises have version {version}, but this cellformer has version "
-            f"{VERSION}"
+            f"the file's exercises have version {version}, but this cellformer grades only version "
+            f"{VERSION}; write new exercises with ‘cellformer build NAME --exercise’"
         )
     return recipe, digest

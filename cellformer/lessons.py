@@ -21,11 +21,13 @@ def answers(files: Sequence[Path]) -> dict[str, str]:
     for file in files:
         try:
             if file.stat().st_size > MOST_BYTES:
-                raise InputError(f"{file} is larger than 4 MB; give a list with one link a line")
+                raise InputError(
+                    f"{file} is larger than 4 MB; give a list with one link on each line"
+                )
             text = file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError):
             raise InputError(
-                f"{file} is no text file that can be read; give a text or CSV file of links"
+                f"cannot read {file} as text; give a text or CSV file with one link on each line"
             ) from None
         lines = enumerate(text.splitlines(), 1)
         found.update({f"{file}:{k}": line for k, line in lines if line.strip(AROUND)})

@@ -218,7 +218,10 @@ def on_page(loaded: Loaded, n_tokens: int | None) -> tuple[Loaded, Passage]:
     ids = [*found.head, *encode(chat.you), *found.closing]
     n = min(n_tokens or len(ids) + ROOM_TO_CHAT, loaded.model.spec.n_ctx)
     if n < len(ids):
-        raise InputError(f"the message and the chat template have {len(ids)} tokens; ask for more")
+        raise InputError(
+            f"the message and the chat template have {len(ids)} tokens, but the page has room for "
+            f"only {n}; write a shorter message, or give a larger --tokens"
+        )
     made = padded(loaded.model, ids, n, chat=chat)
     return replace(loaded, ids=ids, n_tokens=n, chat=chat), made
 

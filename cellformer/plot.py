@@ -209,7 +209,10 @@ def curve(
 ) -> "Figure":
     """Numbers as one cell runs through values, a panel for each: the last column on top."""
     if not columns or any(np.shape(own) != np.shape(values) for own in columns.values()):
-        raise InputError("each column needs one number for each value")
+        raise InputError(
+            "columns must name one list or more, each with a number for each of the "
+            f"{np.size(values)} values"
+        )
     figure = _figure((7, 2.2 + len(columns)))
     panels = np.atleast_1d(figure.subplots(len(columns), 1, sharex=True))
     for axes, label in zip(panels, reversed(list(columns)), strict=True):

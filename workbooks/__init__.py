@@ -115,7 +115,7 @@ def place(name: str) -> Place:
     lacking = [wanted for wanted in ("TOPIC", "AFTER", "LEVEL", "TITLE") if wanted not in told]
     if lacking:
         what = f"{spec.origin} is a workbook module, but does not declare {', '.join(lacking)}"
-        raise InputError(f"{what}; add what is missing, as a text or a number")
+        raise InputError(f'{what}; add a line for each, such as {lacking[0]} = "..."')
     if told["TOPIC"] not in TOPICS:
         topic = told["TOPIC"]
         raise InputError(f"{name} has the unknown TOPIC {topic!r}; {nearest(str(topic), TOPICS)}")

@@ -47,10 +47,10 @@ MOST_ADDED, MOST_REFUSED = 12, 5  # cells that are listed
 def diff(file: File, model: Built = None) -> Answer:
     """List every weight, setting, formula and text that was changed since the workbook was built.
 
-    A replaced formula is listed with its replacement; another spelling of the same formula is no
-    change. For a value of the wrong kind, the list has the value that the workbook uses instead.
-    Added cells are counted, and their formulas listed. In a workbook of exercises, only the yellow
-    cells count.
+    A replaced formula is listed with the new formula. If only the spelling of a formula differs,
+    the formula is not listed. If a cell has the wrong kind of value, such as a text for a number,
+    the list also names the value that the workbook uses instead. Added cells are counted, and
+    formulas in added cells are listed. In a workbook of exercises, only the yellow cells count.
     """
     if KEY in (written := WorkbookFile(file)):
         return _filled_in(file, written)
@@ -222,9 +222,10 @@ def import_(
 ) -> Answer:
     """Save the model of an edited or trained workbook as a checkpoint.
 
-    FILE can also be a page's link, or its part from # on. A checkpoint cannot hold every change: a
-    replaced formula, a renamed word, or a weight that is a text, an error or blank. Such changes
-    are listed, and nothing is saved. Added cells are only listed.
+    FILE can also be the link of a page, or the part of this link that begins with #. A checkpoint
+    can hold no replaced formula, no renamed word, and no weight that is a text, an error or blank.
+    If the workbook has such changes, the command lists these changes and saves nothing. Cells that
+    you added are listed, but they are not part of the checkpoint.
     """
     check_replaceable(output, checkpoint.is_part, force)
     found: edited.EditedModel | Model
@@ -267,8 +268,8 @@ def _of_link(text: str, model: str | None) -> tuple[edited.EditedModel, str]:
         return found, f"the link of {name}"
     if hasattr(workbooks.find(name), "learnt"):
         raise InputError(
-            f"a link of {name} contains no trained weights; save the workbook on its page, and "
-            "import that workbook"
+            f"a link of {name} does not contain the weights that were trained on the page. Save "
+            "the workbook on the page, and give the file of this workbook instead of the link"
         )
     raise InputError(
         f"{name} has no model, but this command needs a model; give the link of another page"

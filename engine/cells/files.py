@@ -45,7 +45,7 @@ def parse_json(data: bytes, path: Path) -> Any:
         raise InputError(f"{path} is not JSON: {error}") from None
     except RecursionError:
         raise InputError(
-            f"{path} is not JSON from a program: the nesting in the file is too deep"
+            f"the JSON of {path} is nested too deeply; download the file again"
         ) from None
 
 
@@ -70,7 +70,8 @@ def check_size(path: Path, most: int = MOST_JSON) -> None:
         raise InputError(f"{path} {what}; copy the file from the model's folder again")
     if path.stat().st_size > most:
         raise InputError(
-            f"{path} is larger than {most / 1e6:,.0f} MB; no model needs so large a file"
+            f"{path} is larger than {most / 1e6:,.0f} MB, and no model needs so large a file; "
+            "download the file again"
         )
 
 

@@ -256,8 +256,8 @@ class Graph:
         """Add the weight of that name; a vector (one axis) is a block of one row."""
         if len(axes) not in (1, 2):
             raise InputError(
-                f"{name} has {len(axes)} axes; name one axis, or an axis of rows and an axis of "
-                "columns"
+                f"{name} has {len(axes)} axes; give one axis for a vector, or two axes (rows, "
+                "columns) for a matrix"
             )
         rows, cols = axes if len(axes) == 2 else ("", *axes)
         if self.weights is not None:
@@ -265,7 +265,10 @@ class Graph:
         elif self.sizes is not None:
             values = np.broadcast_to(0.0, (self.sizes.size(rows), self.sizes.size(cols)))
         else:
-            raise InputError(f"the graph has no weights, and no sizes for making {name}")
+            raise InputError(
+                f"the graph has no values and no shape for the weight {name}; give the graph "
+                "weights or sizes"
+            )
         return self.input(name, values, (rows, cols), "weight")
 
     def block(
@@ -436,7 +439,9 @@ class Graph:
         try:
             return Frame(block, read[name], rows, columns)
         except KeyError:
-            raise InputError(f"values has no {name}; give the values of all blocks") from None
+            raise InputError(
+                f"the values lack the block {name}; give the values of all blocks"
+            ) from None
 
     def labels(self, axis: str, side: int, values: Readable) -> Sequence[str]:
         """Labels for the rows (side 0) or columns (side 1) that an axis has; () without any."""
@@ -497,7 +502,10 @@ class Graph:
         """Raise InputError unless `block` has a cell at row i and column j."""
         rows, cols = block.shape
         if not (is_whole(i) and is_whole(j)):
-            raise InputError(f"{block.name} has no cell [{i},{j}]: give a row and a column, from 0")
+            raise InputError(
+                f"{block.name} has no cell [{i},{j}]: give a row and a column as whole numbers, "
+                "counted from 0"
+            )
         if not (0 <= i < rows and 0 <= j < cols):
             raise InputError(
                 f"{block.name} has no cell [{i},{j}]: rows run from 0 to {rows - 1}, "

@@ -58,7 +58,10 @@ class Op:
         given = dict(zip(self._parameters, args, strict=False)) | kwargs
         named = [parameter for parameter in self._parameters if parameter in given]
         if len(named) < len(args) + len(kwargs):
-            raise InputError(f"{self.name} accepts only {', '.join(self._parameters)}, each once")
+            raise InputError(
+                f"{self.name} takes the blocks {', '.join(self._parameters)}, but others were "
+                "given, or one was given twice; give each block once"
+            )
         if missing := [parameter for parameter in self._needed if parameter not in given]:
             raise InputError(f"{self.name} needs {', '.join(missing)}; give a block for each name")
         return [

@@ -81,7 +81,10 @@ def next_words(g: Graph, n_prompt: int | None = None) -> tuple[list[int], list[f
     ids, logits = g.inputs["tokens"][:, 0].astype(int).tolist(), g["logits"]
     n_prompt = n_prompt or len(ids)
     if n_prompt < 2 or logits.shape[0] != len(ids) or logits.axes[1] != "vocab":
-        raise InputError("cellformer cannot find the next words in the prompt; give the targets")
+        raise InputError(
+            "the prompt does not show which words should follow its tokens; give the target words, "
+            "or a prompt of two or more tokens"
+        )
     n, n_others = n_prompt - 1, len(ids) - n_prompt + 1
     return [*ids[1:n_prompt], *[0] * n_others], [1 / n] * n + [0.0] * n_others
 
@@ -108,7 +111,10 @@ def follow(g: Graph) -> None:
 
 def _logits(g: Graph) -> Block:
     if "logits" not in g.blocks:
-        raise InputError("the model has no logits, so there is no gradient of a word's logit")
+        raise InputError(
+            "the model computes no logits, so no word has a gradient; choose a model that ranks "
+            "words"
+        )
     return g["logits"]
 
 

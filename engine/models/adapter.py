@@ -158,7 +158,10 @@ def _modules(
                 "adapter"
             )
         if not np.isfinite(values).all():
-            raise InputError(f"{name} in {folder} contains a value that is not finite")
+            raise InputError(
+                f"{name} in {folder} contains a value that is infinite or not a number; download "
+                "the folder again, or save the adapter again"
+            )
         found.setdefault(module, {})[end] = values
     for module in (module for module, matrices in found.items() if len(matrices) < len(MATRICES)):
         raise InputError(

@@ -65,7 +65,8 @@ class Rules:
         found = np.setdiff1d(np.arange(n_words), list(banned))
         if not len(found):
             raise InputError(
-                "the rules for the model's answers allow no further word; ask for fewer words"
+                f"the model's rules for answers (in {FILE} or config.json) allow no further word; "
+                "ask for fewer words"
             )
         return found
 

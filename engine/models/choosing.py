@@ -128,7 +128,10 @@ class Sampling:
         values |= {table.name: pending(table) for table in kept.tables}
         found = Reader(values).compute(chosen, 0, 0)  # and no more than it needs
         if isinstance(found, CellError):
-            raise InputError(f"no token can be chosen, because the logits give {found}")
+            raise InputError(
+                f"no token can be chosen, because the computation from these logits gives {found}; "
+                "give finite logits"
+            )
         return int(found)
 
 

@@ -54,8 +54,8 @@ def readout(c: Config, gives: Gives) -> dict[str, Any]:
     n = len(labels(c))
     if n < 2:
         raise InputError(
-            f"{c.path} has {n} label, so the model gives a number and no class; a classifier "
-            "needs two or more labels"
+            f"{c.path} names fewer than two labels, so the model gives a number and no class; "
+            "choose a classifier with two or more labels"
         )
     return {"gives": gives, "d_vocab_out": n, "tied": False}
 

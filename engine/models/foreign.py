@@ -82,7 +82,7 @@ class Config(Fields):
             if not (off or name in self.asked or any(fnmatch(name, p) for p in NO_MATTER)):
                 raise InputError(
                     f"{self.path}: cellformer does not know {name} = {value!r}, which could "
-                    f"change the results; if the results stay the same, delete {name}"
+                    f"change the results; delete {name} if you know that the results stay the same"
                 )
 
     def windowed(self, n_layers: int, kind: str = WINDOWED) -> list[bool]:

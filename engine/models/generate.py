@@ -199,8 +199,8 @@ def _further(model: Model, n_given: int, longest: int, n_tokens: int) -> int:
     """The number of tokens after the given ones. Raises InputError for an impossible total."""
     if not (is_whole(n_tokens) and n_tokens >= longest):
         raise InputError(
-            f"the total of {n_tokens!r} tokens is less than the {longest} tokens of the prompt; "
-            "ask for a larger total"
+            f"the prompt alone has {longest} tokens, more than the total of {n_tokens!r}; give a "
+            f"total of at least {longest}"
         )
     if more := n_tokens - n_given:
         check_room(model, n_given, more)

@@ -96,7 +96,10 @@ class Header:
                 return list(self.numbers(of, n))
             return [self.value(of) for _ in range(n)]
         if kind not in NUMBERS:
-            raise InputError(f"{self.path} has a value of the unknown kind {kind}")
+            raise InputError(
+                f"{self.path} contains a value of type {kind}, which GGUF does not have; download "
+                "the file again"
+            )
         return self.numbers(kind, 1)[0]
 
 
@@ -170,8 +173,8 @@ def place(path: Path, name: str, kind: int, sides: tuple[int, ...], offset: int)
         ) from None
     if sides[-1] % together:
         raise InputError(
-            f"{name} in {path} has rows of {sides[-1]} numbers, which is not a multiple of "
-            f"{together}"
+            f"{name} in {path} has rows of {sides[-1]} numbers, but its format packs numbers in "
+            f"groups of {together}; download the file again"
         )
     return Place(offset, sides, DTYPES["F32"], prod(sides[1:]) // together * n_bytes, unpack)
 

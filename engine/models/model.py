@@ -150,7 +150,10 @@ class Model:
         """This model of two stacks with another source sentence. Its graphs are over the
         decoder's tokens. Raises InputError for invalid ids."""
         if not isinstance(self.spec, TwoStackSpec):
-            raise InputError(f"a {self.kind} model has one stack, so it reads no source sentence")
+            raise InputError(
+                f"a {self.kind} model cannot read a source sentence, because it is not an "
+                "encoder-decoder; give the whole text as the prompt"
+            )
         self._check_tokens(ids, self.spec.n_source, self.spec.size("vocab_source"))
         return replace(self, source=tuple(ids))
 
@@ -166,9 +169,9 @@ class Model:
         prompt itself."""
         if self.read:
             raise InputError(
-                f"a {self.kind} model has two stacks, but {what} needs a model with one stack. "
-                "The commands build, run, generate, ablate, gradient and sweep also work with "
-                "two stacks"
+                f"a {self.kind} model has two stacks (encoder and decoder), but {what} needs a "
+                "model with one stack. Choose another model, or one of the commands build, run, "
+                "generate, ablate, gradient and sweep"
             )
 
     def merged(self) -> "Model":

@@ -45,8 +45,8 @@ def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
         return found
     if json_object(folder / "config_sentence_transformers.json").get("default_prompt_name"):
         raise InputError(
-            f"{folder}: cellformer does not support prompts (texts that are put before every "
-            "sentence)"
+            f"{folder} puts a fixed text before every sentence (default_prompt_name), which "
+            "cellformer does not support; choose another sentence encoder"
         )
     modules = []
     for module in _list(folder / FILE):
@@ -64,7 +64,7 @@ def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
 def _list(path: Path) -> list[Config]:
     found = read_json(path)
     if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
-        raise InputError(f"{path} must contain a list of modules")
+        raise InputError(f"{path} must contain a list of modules; download the file again")
     if len(found) > MOST:
         raise InputError(
             f"{path} lists {len(found):,} modules; the limit is {MOST}; download the file again"
@@ -124,8 +124,8 @@ def readout(c: Config) -> dict[str, Any]:
             return classes.readout(c, gives)
         for name in (name for name in names if not name.endswith((*HEADS, "Model"))):
             raise InputError(
-                f"{c.path}: cellformer does not support the head of a {name}. Supported are "
-                "encoders without a head, masked-word heads, and classifiers of texts or tokens"
+                f"{c.path}: cellformer does not support the output layer of {name}. Use an encoder "
+                "that gives vectors or masked words, or a classifier of texts or tokens"
             )
         masked = any(name.endswith(HEADS) for name in names)
         return {"gives": "masked word" if masked else "sentence"}
@@ -137,7 +137,8 @@ def readout(c: Config) -> dict[str, Any]:
         order.remove("Dense")
     if [kind for kind in KNOWN if kind in order] != order or order[:2] != list(KNOWN[:2]):
         raise InputError(
-            f"{c.path}: cellformer does not support modules in the order {', '.join(order)}"
+            f"{c.path}: the modules come in the order {', '.join(order)}, but cellformer supports "
+            f"only the order {', '.join(KNOWN)}"
         )
     for module in modules:
         one = _meaning(c, module)
@@ -163,21 +164,24 @@ def _meaning(c: Config, module: Config) -> dict[str, Any]:
     kind = module.get("type", str)
     if kind == "Transformer" and module.get("do_lower_case", bool, False):
         raise InputError(
-            f"{c.path}: cellformer does not support do_lower_case together with a tokenizer"
+            f"{c.path}: cellformer does not support do_lower_case = true of the module "
+            "Transformer; choose another sentence encoder"
         )
     if kind == "Pooling":
         said = [name for name in module.values if MODE in name]
         modes = [n.removeprefix(MODE) for n in said if module.get(n, bool, False)]
         if len(modes) != 1 or modes[0] not in POOLING:
             raise InputError(
-                f"{c.path}: cellformer does not support pooling by {', '.join(modes) or 'nothing'}"
+                f"{c.path}: pooling by {', '.join(modes) or 'nothing'} is not supported; supported "
+                f"is one of {', '.join(POOLING)}"
             )
         return {"pooling": POOLING[modes[0]]}
     if kind == "Dense":
         bend = module.get("activation_function", str, "").rpartition(".")[2]
         if bend not in ("Tanh", "Identity"):
             raise InputError(
-                f"{c.path}: cellformer does not support the activation {bend} of Dense"
+                f"{c.path}: the module Dense has the activation {bend!r}; cellformer supports only "
+                "Tanh and Identity"
             )
         return {
             "d_sentence": module.get("out_features", int),

@@ -32,6 +32,7 @@ NO_MODELS = ("adapter_model.safetensors", "consolidated.safetensors")  # or in a
 FLOATS = ("F64", "F32", "F16", "BF16")
 MOST_HEADER = 20_000_000  # bytes of a safetensors file; of the largest models, 1 million a shard
 MAX_FAULTS = 12  # listed in one message
+NO_WEIGHTS = "contains no weights with names; save the model's state_dict, as safetensors"
 WRAPPERS = ("_orig_mod.", "module.")  # what compiling or training in parallel puts before names
 OF_OLD = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
 BUFFERS = (  # stored in some checkpoints, and no weights
@@ -153,7 +154,7 @@ def arrays(path: Path, tensors: Mapping[Any, Any]) -> dict[str, np.ndarray]:
     import torch
 
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
-        raise InputError(f"{path} contains no named weights")
+        raise InputError(f"{path} {NO_WEIGHTS}")
     return {str(name): _array(path, str(name), tensor) for name, tensor in tensors.items()}
 
 
@@ -194,7 +195,7 @@ def torch_load(path: Path) -> dict[Any, Any]:
     except Exception as error:  # torch raises nothing narrower
         raise InputError(f"{path} contains no weights: {first_line(error)}") from None
     if not isinstance(found, dict):
-        raise InputError(f"{path} contains no named weights")
+        raise InputError(f"{path} {NO_WEIGHTS}")
     return found
 
 
@@ -317,7 +318,10 @@ class Tensors:
         if piece.name not in self.values:
             values = self.held[piece.name].fetch().astype(np.float64)
             if not np.isfinite(values).all():
-                raise InputError(f"{piece.name} in {self.path} contains a value that is not finite")
+                raise InputError(
+                    f"{piece.name} in {self.path} contains a value that is infinite or not a "
+                    "number; download the file again"
+                )
             values.flags.writeable = False
             self.values[piece.name] = values
         values = self.values[piece.name][piece.slices]

@@ -154,7 +154,7 @@ def said_to_be(said: Config, name: str, older: str, *known: str) -> str:
     layout: str = said.get(older, str, said.get(name, str, known[0])).lower()
     if layout not in known:
         raise InputError(
-            f"{said.path}: cellformer cannot unpack {older} {layout!r}, only "
+            f"{said.path}: {older} is {layout!r}, but cellformer can unpack only "
             f"{' and '.join(known)}; {ELSE}"
         )
     return layout
@@ -203,7 +203,7 @@ def check_version(said: Config, version: str, bits: int, spans: list[tuple[int, 
     if shifted or lowest == highest != middle:
         raise InputError(
             f"{said.path}: checkpoint_format is {version!r}, but the zero points range from "
-            f"{lowest} to {highest}, which another version of the format uses. Correct "
+            f"{lowest} to {highest}, as in another version of the format. Correct "
             "checkpoint_format, or download the folder again"
         )
 

@@ -75,12 +75,11 @@ def effects(
     n_words = graph["logits"].shape[1]
     if words is not None and len(words) != n_words:
         raise InputError(
-            f"you gave {len(words)} words, but the model has {n_words}; name each of them"
+            f"words lists {len(words)} words, but the model has {n_words}; give one text for each "
+            "word of the model"
         )
     if not -n_words <= target < n_words:
-        raise InputError(
-            f"there is no word {target}; the model's {n_words} words are counted from 0"
-        )
+        raise InputError(f"there is no word {target}; give a number from 0 to {n_words - 1}")
     names = parts(graph)
     under: Change = {("mean_ablation", 0, 0): float(mean)} if names else {}
     values = variants(graph, [{**under, **off(graph, name)} for name in names])

@@ -99,8 +99,9 @@ def readers(graph: Graph) -> list[Reader]:
     """
     if any(ENCODER in block.passes for block in graph):
         raise InputError(
-            "the graph of an answer needs a model with one stack, but this model has two. Use "
-            "run --target to see what each part adds to a word"
+            "the graph of an answer needs a model with one stack, but this model has an encoder "
+            "and a decoder. Use ‘cellformer run NAME --target WORD’ to see what each part adds to "
+            "a word"
         )
     return [_reader(graph, wrote) for wrote in writers(graph) if not begins(wrote)]
 

@@ -136,8 +136,8 @@ def _prefix(ranked: Sequence[Ends], share: Share, kept: float) -> list[Ends]:
             if x >= kept:
                 return list(ranked[:n])
     raise InputError(
-        f"the {len(ranked)} strongest edges do not keep {kept:.0%} of the answer; ask for a "
-        "smaller share"
+        f"even the {len(ranked)} strongest edges together keep less than {kept:.0%} of the answer; "
+        "choose another word or rival"
     )
 
 

@@ -100,8 +100,8 @@ def _v(graph: Graph, head: str) -> Block:
     z = graph[f"{head}.z"]
     if z.op is not ops.mix:
         raise InputError(
-            f"the query token gates what {said(head)} writes, so the weights alone do not give "
-            "the OV circuit of this head"
+            f"the output of {said(head)} is multiplied by a gate that depends on the query token, "
+            "so the weights alone do not give an OV circuit"
         )
     return operands(z)["v"]
 
@@ -137,7 +137,8 @@ def _to_logits(graph: Graph, head: str) -> np.ndarray:
     """The map from a head's output to the logits: [d_model, n_words]."""
     if "logits" not in graph.blocks:
         raise InputError(
-            "the model's output is not words, so the model has no circuits through words"
+            "the model does not predict words, so its heads have no OV circuit; choose a model "
+            "that predicts words"
         )
     begin, end = graph[f"{head}.result"], scoring(graph)
     if begin not in scores.path(graph, end.x).writers:
@@ -185,8 +186,8 @@ def compositions(model: Model) -> list[Composition]:
     InputError for a wide stream."""
     if model.spec.d_model > WIDEST:
         raise InputError(
-            f"compositions over a residual stream of {model.spec.d_model:,} numbers are too "
-            f"large; choose a model of at most {WIDEST:,} numbers"
+            f"the residual stream has {model.spec.d_model:,} numbers, but cellformer computes the "
+            f"composition of heads only up to {WIDEST:,}; choose a smaller model"
         )
     graph = one_token(model)
     of = {head: _maps(graph, head) for head in scores.heads(graph)}

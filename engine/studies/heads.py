@@ -47,8 +47,8 @@ def repeated(model: Model) -> tuple[np.ndarray, int]:
     n = min(LONGEST, (spec.n_ctx - len(first)) // 2, len(words))
     if n < 2:
         raise InputError(
-            "the text needs two different words, each twice, but the context is too short or the "
-            "vocabulary too small"
+            "the test of the heads repeats two or more different words, but the model's context is "
+            "too short or its vocabulary is too small; choose a larger model"
         )
     rng = np.random.default_rng(SEED)
     texts = [rng.permutation(words)[:n] for _ in range(N_TEXTS)]

@@ -70,11 +70,13 @@ def of_layer(graph: Graph, layer: int) -> list[Recurrence]:
     found = grouped(recurrences(graph), lambda each: each.layer)
     if not found:
         raise InputError(
-            "the model has no state-space recurrence, so it has no channels of this kind"
+            "the model has no state-space recurrence (as in Mamba), so no layer has channels; "
+            "explain an attention head instead"
         )
     if layer not in found:
         raise InputError(
-            f"layer {layer} has no recurrence; layers with a recurrence are from 0 to {max(found)}"
+            f"layer {layer} has no recurrence; choose a layer that has one, from {min(found)} to "
+            f"{max(found)}"
         )
     return found[layer]
 

@@ -62,8 +62,8 @@ class _Pass:
     def _add_way(self, name: str, found: Way) -> None:
         if any(block.op is not ops.add for block in found.path.carriers):
             raise InputError(
-                f"{found.reader.stream.name} is not a sum of written parts, so its edges cannot "
-                "be cut live"
+                f"{found.reader.stream.name} is not a plain sum of the outputs of heads and MLPs, "
+                "so the workbook cannot cut its edges; use ‘cellformer why’ instead"
             )
         made = found.reader.wrote.name
         self.ways[made] = found

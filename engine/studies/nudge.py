@@ -38,12 +38,13 @@ def add(g: Graph, n_prompt: int) -> None:
     """
     if g["logits"].axes[1] != "vocab":
         raise InputError(
-            "the model predicts other words than the words that it reads, so a sentence cannot "
-            "train this model"
+            "the model predicts words of another vocabulary than the prompt's, so the prompt does "
+            "not show the right next words; leave out --nudge"
         )
     if n_prompt < 2:
         raise InputError(
-            "a nudge needs at least two words, because one word leaves nothing to predict"
+            "--nudge needs at least two words in the prompt, because the model learns to predict "
+            "the next word"
         )
     loss = objective.loss(g, *objective.next_words(g, n_prompt))
     weights = [block for block in g if block.kind == "weight"]

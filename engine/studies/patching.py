@@ -139,8 +139,8 @@ def site(graph: Graph, text: str) -> Site:
         )
     if match[1] in graph.blocks and match[1] not in found:
         raise InputError(
-            f"{match[1]} does not have one row for each token that differs between the "
-            f"sentences; {nearest(match[1], sites(graph))}"
+            f"{match[1]} cannot be patched, because it has no row for each token, or has the same "
+            f"values for every sentence; {nearest(match[1], sites(graph))}"
         )
     if match[1] not in found:
         raise UnknownNameError("site", match[1], found)
@@ -208,7 +208,8 @@ def check_pair(model: Model, ids: Sequence[int], others: Sequence[int]) -> None:
     """Raise InputError unless a model's sentence can be patched from another, token by token."""
     if model.spec.gives == "sentence":
         raise InputError(
-            "a sentence encoder does not rank words, so the effect of a patch cannot be measured"
+            "a sentence encoder does not rank words, so a patch has no effect to measure; choose a "
+            "model that ranks words"
         )
     model.check_one_stack("patching")
     model.check_ids(others)
@@ -250,7 +251,10 @@ def _check_path(graph: Graph, path: Path) -> None:
     """Raise InputError unless a path goes forward, between whole rows."""
     names, (sender, receiver) = list(graph.blocks), path
     if sender.columns or receiver.columns:
-        raise InputError("a path joins whole rows; leave out the columns")
+        raise InputError(
+            "path patching copies whole rows; leave out the range of columns in the names of both "
+            "sites"
+        )
     if names.index(sender.block) >= names.index(receiver.block):
         raise InputError(
             f"{receiver.block} is computed before {sender.block}, so no path leads to "

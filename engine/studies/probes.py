@@ -31,7 +31,10 @@ class Accuracy:
 def held_out(n: int, seed: int = 0) -> np.ndarray:
     """The held-out sentences among n: bool [n]. Raises InputError for fewer than two."""
     if n < 2:
-        raise InputError(f"{n} sentence cannot be split; give each list at least two sentences")
+        raise InputError(
+            f"a list of {n} cannot be split into sentences to learn from and sentences to test; "
+            "give each list at least two sentences"
+        )
     found = np.zeros(n, dtype=bool)
     found[np.random.default_rng(seed).permutation(n)[: max(1, n // HELD_OUT)]] = True
     return found

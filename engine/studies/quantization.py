@@ -207,7 +207,8 @@ class Measure:
             if all(length % n for length in lengths):
                 raise InputError(
                     f"no row of weights can be divided into groups of {n}; rows have "
-                    f"{', '.join(map(str, lengths))} weights"
+                    f"{', '.join(map(str, lengths))} weights, so choose a number that divides one "
+                    "of these"
                 )
         yield self.effect(ALL, 0, {})
         for name, weights in {ALL: everything, **found}.items():

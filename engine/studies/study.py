@@ -110,13 +110,14 @@ def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--ta
     if isinstance(vocabulary, IdsOnly):
         last = len(vocabulary.texts) - 1
         raise InputError(
-            f"{option} {text!r} is not a word of this model; its words are ids from 0 to {last}"
+            f"{option} {text!r} is not a word of this model, which has only token ids from 0 to "
+            f"{last}; give one of these ids"
         )
     ids = vocabulary.encode(text, special=False)
     if len(ids) != 1:
         some = nearest(text, vocabulary.texts)
         raise InputError(
-            f"{option} {text!r} is {len(ids)} tokens; give a word of one token, {some}"
+            f"{option} {text!r} has {len(ids)} tokens; give a word of one token ({some})"
         )
     return ids[0]
 

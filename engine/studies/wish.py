@@ -117,9 +117,9 @@ def smallest_change(graph: Graph, row: int, target: int, parts: Sequence[str] = 
     delta = search.begun()
     if search.lead(delta) < MARGIN:
         raise InputError(
-            f"no change of {', '.join(parts) or 'the weights'} makes the word the likeliest. The "
-            f"best try misses this goal by {MARGIN - search.lead(delta):.3g} logits; choose more "
-            "weights"
+            f"no change of {', '.join(parts) or 'the weights'} was found that makes the word the "
+            f"most likely. The best change misses this goal by {MARGIN - search.lead(delta):.3g} "
+            "logits; let more weights change, or choose another word"
         )
     if delta.any():
         delta = search.shortened(delta)

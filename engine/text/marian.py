@@ -106,7 +106,8 @@ def numbered(path: Path, special: Mapping[str, str], n: int) -> dict[str, int]:
     beyond = next((piece for piece, i in ids.items() if not 0 <= i < n), None)
     if beyond is not None:
         raise InputError(
-            f"{path}: {beyond!r} has id {ids[beyond]}, but the model has only {n} rows"
+            f"{path}: {beyond!r} has id {ids[beyond]}, but the model's ids run from 0 to {n - 1}; "
+            "download the folder again"
         )
     check_all(*(
         (token in ids, f"{path} lacks the special token {token!r}; download the file again")

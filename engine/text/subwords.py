@@ -228,7 +228,7 @@ class _Config:
             if token.content in new and inner.token_to_id(token.content) != i:
                 raise InputError(
                     f"{self.folder}: the added token {token.content!r} has id {i}, but the next "
-                    f"free id is {inner.token_to_id(token.content)}"
+                    f"free id is {inner.token_to_id(token.content)}; download the folder again"
                 )
         lacking = [text for text in sorted(special - known) if inner.token_to_id(text) is not None]
         inner.add_special_tokens(lacking)
@@ -260,8 +260,8 @@ class _Config:
         for i, token in self.said.get("added_tokens_decoder", dict, {}).items():
             if not (re.fullmatch(r"\d{1,9}", i) and content_of(token) and isinstance(token, dict)):
                 raise InputError(
-                    f"{self.said.path}: added_tokens_decoder has {i!r}: {token!r}, which is not "
-                    "a valid id with its token; download the file again"
+                    f"{self.said.path}: the entry {i!r}: {token!r} of added_tokens_decoder is not "
+                    "an id and a token; download the file again"
                 )
             library.check_pieces([token["content"]], (), str(self.said.path))
             found[int(i)] = AddedToken(**token)

@@ -216,7 +216,9 @@ def learnt(text: str, n_pieces: int) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     if n_pieces > MOST_PIECES:
-        raise InputError(f"{n_pieces} tokens are too many for a vocabulary; ask for fewer")
+        raise InputError(
+            f"{n_pieces} tokens are too many for a vocabulary; ask for at most {MOST_PIECES:,}"
+        )
     blank = Tokenizer(models.BPE())
     blank.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     blank.decoder = decoders.ByteLevel()

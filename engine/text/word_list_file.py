@@ -73,7 +73,7 @@ def _token(word: str, tokenizer: Tokenizer) -> int:
         pieces = ", ".join(tokenizer.texts[i].strip() for i in min(tried, key=len)[:8])
         raise InputError(
             f"the tokenizer splits {quoted(word)} into {min(map(len, tried))} tokens "
-            f"({readable(pieces)}); a map needs words of one token"
+            f"({readable(pieces)}), but a map needs words of one token; replace this word"
         )
     close = nearest(word[:LONGEST], tokenizer.texts) if words else "leave it out"
     raise InputError(f"the vocabulary does not contain {quoted(word)}; {close}")

@@ -9,8 +9,9 @@ def check(model: Model, plan: Plan) -> None:
     """Raise InputError for a model that no workbook shows, or options that do not go together."""
     if model.spec.reads == "image":
         raise InputError(
-            f"a {model.kind} model reads an image, so no workbook of a prompt can show this "
-            "model; use run. ‘cellformer build digits’ builds such a model in cells"
+            f"a {model.kind} model reads an image, but a workbook shows a model that reads a text; "
+            "use ‘cellformer run’, or build the image model of the gallery: ‘cellformer build "
+            "digits’"
         )
     asked = addition.of(plan.studies)
     for each in asked:
@@ -28,12 +29,13 @@ def check(model: Model, plan: Plan) -> None:
     for each in asked:
         if each.instead and not plan.whole:
             raise InputError(
-                f"{each.option} needs a full decoder with at most {plan.limits.words:,} tokens in "
-                f"its vocabulary; {each.instead}"
+                f"{each.option} needs a decoder with at most {plan.limits.words:,} tokens in its "
+                f"vocabulary, and works only without --live; {each.instead}"
             )
         if each.decoder and (plan.live or plan.gives != "next word"):
             raise InputError(
-                f"{each.option} needs a full decoder, a model that predicts the next word"
+                f"{each.option} needs a decoder, a model that predicts the next word, and works "
+                "only without --live"
             )
         each.check(model, plan.studies[each.name], plan.limits.rounded)
     if plan.chat and plan.gives != "next word":

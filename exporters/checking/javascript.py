@@ -138,7 +138,8 @@ def _check(path: Path, script: str) -> None:
         raise InputError(f"{path} was changed, or written by another version of cellformer; {ANEW}")
     if odd := unexpected(script[start:stop]):
         raise InputError(
-            f"{path} has {odd!r} among its formulas, which cellformer does not run; {ANEW}"
+            f"{path} contains {odd!r} where only formulas may stand, so cellformer does not run "
+            f"this page; {ANEW}"
         )
 
 

@@ -21,7 +21,11 @@ def reading_order(after: Mapping[str, str], first: str, kind: str) -> list[str]:
         found.append(waiting.pop())
         waiting += follows.get(found[-1], ())
     check_all(*(
-        (name in found, f"the {kind} {name!r} comes AFTER {before!r}, which is not a {kind}")
+        (
+            name in found,
+            f"the {kind} {name!r} has AFTER = {before!r}, but there is no {kind} of that name; "
+            "correct AFTER",
+        )
         for name, before in after.items()
     ))  # fmt: skip
     return found

@@ -45,8 +45,8 @@ def parsed(text: str) -> tuple[str, str, list[tuple[str, int, int, str]]]:
     version, page, cells = found.groups()
     if version != VERSION:
         raise InputError(
-            f"the link has version {version}, not {VERSION}; import the workbook that the link's "
-            "page saves"
+            f"the link has version {version}, but this cellformer reads only {VERSION}; open the "
+            "link, save the workbook there, and import this workbook"
         )
     named = _plain(page).rsplit(".", 2)
     if len(named) < 3 or not named[0]:

@@ -94,7 +94,8 @@ class _Rebuilding:
             )
         if (n := sum(one.rect.size for one in named)) > MOST_CELLS:
             raise InputError(
-                f"the named tables of this workbook have {n:,} cells; the limit is {MOST_CELLS:,}"
+                f"the named tables of this workbook have {n:,} cells, but cellformer can read at "
+                f"most {MOST_CELLS:,}; build a smaller workbook"
             )
 
     def book(self, inputs: Inputs) -> Book:

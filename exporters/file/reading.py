@@ -213,8 +213,8 @@ class WorkbookFile:
 
     def _too_large(self, why: str) -> InputError:
         return InputError(
-            f"{self.path} {why}. cellformer reads the file in memory, at most "
-            f"{MOST_READ / 1e6:,.0f} MB and {MOST_TAGS:,} tags; build a part of the workbook "
+            f"{self.path} {why}. cellformer reads a whole file into memory, and accepts at most "
+            f"{MOST_READ / 1e6:,.0f} MB and {MOST_TAGS:,} tags; build only a part of the workbook, "
             "with --live"
         )
 

@@ -90,7 +90,7 @@ def unpack(archive: bytes) -> Model:
         try:
             with zipfile.ZipFile(io.BytesIO(archive)) as packed:
                 if sum(part.file_size for part in packed.infolist()) > MOST_UNPACKED:
-                    raise InputError("it is too large for the checkpoint of a workbook")
+                    raise InputError(f"it has more than {MOST_UNPACKED / 1e6:,.0f} MB")
                 for name in packed.namelist():
                     (Path(folder) / Path(name).name).write_bytes(packed.read(name))
         except Exception as error:  # a damaged archive raises whatever it leads to

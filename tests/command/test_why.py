@@ -72,7 +72,7 @@ def test_why_of_a_channel_sums_to_what_it_reads() -> None:
         (("gpt2", "--ids", "3,1"), "--ids works only for one head or word; add --head or --say"),
         (
             ("gpt2", "--ids", "3,1", "--channel", "0.1"),
-            "the model has no state-space recurrence, so it has no channels",
+            "the model has no state-space recurrence (as in Mamba), so no layer has channels",
         ),
         (("mamba", "--ids", "3,1", "--channel", "0"), "no channel '0'; write ‘0.3’ for channel 3"),
         (

@@ -465,7 +465,7 @@ TITLE, TOPIC, AFTER, LEVEL = "lost", "Sizes", "nothing", 1
 book = None
 ''')
     monkeypatch.setattr(workbooks, "__path__", [*workbooks.__path__, str(tmp_path)])
-    with pytest.raises(InputError, match="'lost' comes AFTER 'nothing', which is not a workbook"):
+    with pytest.raises(InputError, match="'lost' has AFTER = 'nothing', but there is no workbook"):
         workbooks.path()
 
 

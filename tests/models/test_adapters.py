@@ -136,7 +136,7 @@ def test_damaged_adapter(tmp_path: Path) -> None:
     first = next(iter(tensors))
     for changed, fault in (
         ({k: v for k, v in tensors.items() if k != first}, "only one of the two matrices"),
-        (tensors | {first: tensors[first] * np.nan}, "not finite"),
+        (tensors | {first: tensors[first] * np.nan}, "infinite or not a number"),
         (
             tensors | {f"{first}_magnitude": tensors[first]},
             "reads only lora_A and lora_B of an adapter",

@@ -100,7 +100,7 @@ def in_ironcalc(folder: Path, tmp_path: Path, ids: list[int] = IDS):
 
 
 REFUSED = {
-    "one label": ({"id2label": {"0": "score"}}, "has 1 label"),
+    "one label": ({"id2label": {"0": "score"}}, "names fewer than two labels"),
     "several at once": ({"problem_type": "multi_label_classification"}, "choose one label"),
     "numbers": ({"id2label": {"0": 1, "1": 2}}, "is not a list of labels"),
     "gap": ({"id2label": {"0": "a", "5": "b"}}, "with the numbers 0 to 1"),

@@ -141,7 +141,7 @@ def test_piece_of_ten_million_characters() -> None:
 def test_tokenizer_bin_of_100_mb_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "tokenizer.bin").open("wb") as file:
         file.truncate(100_000_000)
-    with pytest.raises(InputError, match="is larger than 20 MB; no model needs so large a file"):
+    with pytest.raises(InputError, match="is larger than 20 MB, and no model needs so large"):
         llama2c.in_tokenizer(tmp_path / "tokenizer.bin")
 
 
@@ -160,7 +160,7 @@ def test_a_module_stays_inside_its_folder(path: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [(DEEP, "the nesting in the file is too deep"), ("[1]", "must contain a list of modules")],
+    [(DEEP, "is nested too deeply; download"), ("[1]", "must contain a list of modules")],
     ids=["deep", "one"],
 )
 def test_malformed_list_of_modules(text: str, says: str, tmp_path: Path) -> None:

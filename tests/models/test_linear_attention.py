@@ -103,7 +103,7 @@ def test_layers_with_linear_attention_add_nothing_to_the_kv_cache() -> None:
 def test_gated_heads_have_a_qk_circuit_and_no_ov_circuit() -> None:
     model = checkpoint.load(FOLDER)
     assert circuits.qk(model, "blocks.1.attn.h0").shape == (17, 17)
-    with pytest.raises(InputError, match="writes, so the"):
+    with pytest.raises(InputError, match="multiplied by a gate"):
         circuits.ov(model, "blocks.1.attn.h0")
 
 

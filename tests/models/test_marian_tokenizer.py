@@ -138,7 +138,7 @@ def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
         {
             b"[1]": "does not contain tokens with their ids",
             b'{"</s>": 0, "<unk>": 1}': "lacks the special token '<pad>'",
-            b'{"</s>": 0, "<unk>": 1, "<pad>": 999}': "'<pad>' has id 999, but the model has",
+            b'{"</s>": 0, "<unk>": 1, "<pad>": 999}': "'<pad>' has id 999, but the model's",
             b'{"</s>": 0, "<unk>": "1", "<pad>": 2}': "has a piece with the id '1'",
         }.items()
     ):

@@ -66,8 +66,8 @@ def changed(folder: Path, change: dict) -> Path:
             "num_heads = 4 times head_dim = 4 must equal expand times hidden_size = 12",
         ),
         ({"n_groups": 3}, "n_groups = 3 must divide num_heads = 4"),
-        ({"time_step_limit": [0.1]}, "give the lowest and the highest number"),
-        ({"time_step_limit": [0.1, "high"]}, "give the lowest and the highest number"),
+        ({"time_step_limit": [0.1]}, "write two numbers, the lowest step and the highest step"),
+        ({"time_step_limit": [0.1, "high"]}, "write two numbers, the lowest step and the highest"),
         ({"state_size": 0}, "state_size gives 0 numbers, but must give at least 1"),
     ],
 )

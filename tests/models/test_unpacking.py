@@ -39,10 +39,13 @@ def test_numbers_are_those_that_the_integers_stand_for(way: str, tmp_path: Path)
     [
         ({"quant_method": "fp8"}, "quantized by 'fp8', which cellformer cannot unpack"),
         (OF_GPTQ | {"bits": 3}, "cannot unpack integers of 3 bits, only of 2, 4, 8 bits"),
-        ({"quant_method": "awq", "version": "gemv"}, "cannot unpack version 'gemv', only gemm"),
+        (
+            {"quant_method": "awq", "version": "gemv"},
+            "version is 'gemv', but cellformer can unpack only gemm",
+        ),
         (
             OF_GPTQ | {"format": "marlin"},
-            "cannot unpack checkpoint_format 'marlin', only gptq and gptq_v2",
+            "checkpoint_format is 'marlin', but cellformer can unpack only gptq and gptq_v2",
         ),
         ("much", "quantization_config is 'much', but it must be a JSON object"),
     ],
@@ -183,8 +186,8 @@ def test_part_that_does_not_fit_is_named(
         ("gptq 4", {"bits": 8}, "group_size is 16, but .* has 2 groups for 16 inputs"),
         ("awq", {"group_size": 8}, "group_size is 8, but .* has 2 groups for 32 inputs"),
         ("mlx", {"group_size": 8}, "group_size is 8, but .* has 2 groups for 32 inputs"),
-        ("mlx", {"mode": "mxfp4"}, "cannot unpack mode 'mxfp4', only affine"),
-        ("gptq 4", {"checkpoint_format": "gptq_v2"}, "the zero points range from 0 to 14, which"),
+        ("mlx", {"mode": "mxfp4"}, "mode is 'mxfp4', but cellformer can unpack only affine"),
+        ("gptq 4", {"checkpoint_format": "gptq_v2"}, "the zero points range from 0 to 14, as in"),
     ],
 )
 def test_config_that_does_not_fit_is_told(
@@ -215,7 +218,7 @@ def test_symmetric_zero_points_tell_the_version(stored: int, version: str, tmp_p
         if said == version:
             checkpoint.load(folder)
         else:
-            with pytest.raises(InputError, match=r"zero points range from . to ., which another"):
+            with pytest.raises(InputError, match=r"zero points range from . to ., as in another"):
                 checkpoint.load(folder)
 
 

@@ -216,7 +216,7 @@ def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path) -> None:
     assert_recomputes_after(edits, InIronCalc(path), book, read(path))
     after = book.edited({book.graph[name][i, j]: x for (name, i, j), x in edits.items()})
     assert after(book.graph["map.id"].area).ravel().tolist() == [200, 7, 199, 5, -1, 208]
-    with pytest.raises(InputError, match="--words needs a full decoder"):
+    with pytest.raises(InputError, match="--words needs a decoder, a model that"):
         model_workbook.build("random", model, given, live=("blocks.0",), studies={"words": ids})
 
 

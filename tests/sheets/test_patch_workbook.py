@@ -182,7 +182,7 @@ def test_a_large_model_has_switches_at_its_stream_alone() -> None:
 
 def test_a_pair_is_refused_where_it_cannot_be_shown() -> None:
     bert = golden_models()["bert"]
-    with pytest.raises(InputError, match="--against needs a full decoder"):
+    with pytest.raises(InputError, match="--against needs a decoder with at most"):
         studies = {"against": Against((1, 4, 3))}
         model_workbook.build("bert", bert, passage(bert, [1, 2, 3]), studies=studies)
     given = ("build", "cat-sat", "--prompt", TEXTS[0])

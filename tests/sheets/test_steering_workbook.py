@@ -204,7 +204,7 @@ def test_edits_are_read_back(tmp_path: Path) -> None:
         (("dialogue-game", "--steer", CALLERS, "--site", "embed"), "outside the layers"),
         (
             ("dialogue-game", "--steer", CALLERS, "--live", "blocks.0"),
-            "--steer needs a full decoder",
+            "--steer needs a decoder with at most",
         ),
     ],
 )

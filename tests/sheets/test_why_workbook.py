@@ -144,7 +144,7 @@ def test_one_token_has_its_sheet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("tests/golden/bert", "--ids", "3,4", "--why"), "--why needs a full decoder"),
+        (("tests/golden/bert", "--ids", "3,4", "--why"), "--why needs a decoder with at most"),
         (("cat-sat", "--why", "--against", "a dog sat"), "--why and --against cannot be combined"),
         (("cat-sat", "--head", "0.0"), "--head works only together with --why"),
         (("cat-sat", "--why", "--head", "3.1"), "no head is named '3.1'; "),

@@ -140,7 +140,7 @@ def test_cuts_of_the_game_in_cells_are_those_of_the_engine() -> None:
 @pytest.mark.parametrize("name", ["bloom", "gemma2", "granite"])
 def test_a_stream_that_is_no_sum_has_no_cuts_in_cells(name: str) -> None:
     graph = checkpoint.load(GOLDEN / name).graph(IDS)
-    with pytest.raises(InputError, match="is not a sum of written parts"):
+    with pytest.raises(InputError, match="is not a plain sum of the outputs of heads"):
         live_cuts.add(graph, 2, [], graph.input("cuts", np.ones((1, 1))).area)
 
 

@@ -29,7 +29,7 @@ def test_every_golden_model_has_habits_and_finite_compositions() -> None:
 def test_a_context_too_short_for_repetition_is_refused() -> None:
     model = random_model(ModelSpec(d_vocab=5, d_model=4, n_ctx=3, n_layers=1, n_heads=1, d_head=2))
     with pytest.raises(
-        InputError, match="needs two different words, each twice, but the context is too short"
+        InputError, match="two or more different words, but the model's context is too short or"
     ):
         heads.habits(model)
 
@@ -71,7 +71,7 @@ def test_compositions_are_norms_of_products_of_weights() -> None:
 
 
 def test_what_is_too_large_or_has_no_words_is_refused() -> None:
-    with pytest.raises(InputError, match="output is not words, so the model has no circuits"):
+    with pytest.raises(InputError, match="does not predict words, so its heads have no OV circuit"):
         circuits.ov(golden_models()["minilm"], HEAD)
     with pytest.raises(InputError, match="not linear in the output of the heads"):
         circuits.ov(golden_models()["bert"], HEAD)

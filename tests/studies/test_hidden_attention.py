@@ -107,13 +107,13 @@ def test_what_is_taken_of_tokens_before_is_the_rest_of_what_is_read() -> None:
 def test_what_has_no_hidden_attention_is_refused() -> None:
     graph = golden_models()["mamba"].graph([3, 1])
     with pytest.raises(
-        InputError, match=r"layer 2 has no recurrence; layers with a recurrence are from 0 to 1$"
+        InputError, match=r"layer 2 has no recurrence; choose a layer that has one, from 0 to 1$"
     ):
         hidden_attention.of_layer(graph, 2)
     with pytest.raises(InputError, match="has no channel 12; its channels run from 0 to 11"):
         (of,) = hidden_attention.of_layer(graph, 0)
         hidden_attention.weights(graph.values, of, 12)
     with pytest.raises(
-        InputError, match="the model has no state-space recurrence, so it has no channels"
+        InputError, match=r"no state-space recurrence \(as in Mamba\), so no layer has channels"
     ):
         hidden_attention.of_layer(golden_models()["gpt2"].graph([3, 1]), 0)

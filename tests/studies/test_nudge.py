@@ -50,7 +50,7 @@ def test_step_and_second_pass() -> None:
     [
         ("build cat-sat --nudge --gradient", "cannot be combined: build two workbooks"),
         ("build cat-sat --nudge --prompt cat", "needs at least two words"),
-        ("build final-step --nudge", "predicts other words than the words that it reads"),
+        ("build final-step --nudge", "predicts words of another vocabulary than the prompt's"),
     ],
 )
 def test_nudge_refuses_some_models(line: str, fault: str) -> None:

@@ -208,7 +208,7 @@ REFUSED = {
     ),
     "the same": ({"against": GAME[0]}, "change one of its words"),
     "an unknown site": ({"sites": ["blocks.0.attn.h9.result"]}, "nearest: blocks.0.attn.h"),
-    "a weight": ({"sites": ["W_E"]}, "does not have one row for each token"),
+    "a weight": ({"sites": ["W_E"]}, "cannot be patched, because it has no row for each token"),
     "no site": ({"sites": ["resid mid?"]}, "is not the name of a site"),
     "a row too far": ({"sites": ["blocks.0.resid_mid[4,:]"]}, "rows run from 0 to 3"),
     "keys of a pattern": ({"sites": ["blocks.0.attn.h0.pattern[2,1]"]}, "whole rows"),

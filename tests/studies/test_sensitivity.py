@@ -101,8 +101,8 @@ def test_attribution_is_a_gradient_with_the_norms_held(name: str) -> None:
         ("gradient cat-sat --rival nothing", "'nothing' is not in the vocabulary"),
         ("gradient attention-by-columns", "has no model; give a cell, such as --target"),
         (f"gradient {GOLDEN}/minilm --ids 3,4", "gives a vector for a sentence"),
-        (f"build {GOLDEN}/bert --ids 3,4 --gradient", "--gradient needs a full decoder"),
-        ("build cat-sat --gradient --live blocks.0", "--gradient needs a full decoder"),
+        (f"build {GOLDEN}/bert --ids 3,4 --gradient", "--gradient needs a decoder with at most"),
+        ("build cat-sat --gradient --live blocks.0", "--gradient needs a decoder with at most"),
     ],
 )
 def test_gradient_without_logits_is_refused(given: str, said: str, tmp_path) -> None:

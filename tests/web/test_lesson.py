@@ -105,5 +105,5 @@ def test_answers_are_computed_again(
         "the link is of another model",
         "the lesson in the link is incomplete",
         "the line has no link of a page",
-        "the link has version v0, not v1",
+        "the link has version v0, but this cellformer reads only v1",
     ]

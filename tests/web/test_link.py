@@ -162,7 +162,7 @@ def test_another_version_is_refused(page, begin) -> None:
     other = begin.replace("v1", "v2")
     with pytest.raises(JavaScriptError, match="has version v2, and this page reads v1; open it"):
         call("link.mjs", "read", page, other)
-    with pytest.raises(InputError, match="has version v2, not v1; import the workbook"):
+    with pytest.raises(InputError, match="has version v2, but this cellformer reads only v1"):
         in_python(other)
 
 
@@ -231,7 +231,11 @@ def test_import_of_a_link_of_a_checkpoint(tmp_path: Path) -> None:
     ("name", "edit", "says"),
     [
         ("attention-by-columns", ["scores", 0, 0, 1.0], "attention-by-columns has no model"),
-        ("learn", ["state", 0, 0, "learn"], "a link of learn contains no trained weights; save"),
+        (
+            "learn",
+            ["state", 0, 0, "learn"],
+            "a link of learn does not contain the weights that were",
+        ),
     ],
 )
 def test_import_of_a_link_of_worksheets(

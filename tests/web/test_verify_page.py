@@ -88,7 +88,7 @@ def test_a_changed_formula_is_found(html, tmp_path: Path, node) -> None:
             lambda html: with_part(
                 html, "script", lambda raw: raw.replace(b"KERNELS = [", b"KERNELS = [process,")
             ),
-            "has 'process' among its formulas",
+            "contains 'process' where only formulas may stand",
         ),
     ],
 )

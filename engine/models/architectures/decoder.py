@@ -111,7 +111,7 @@ def read_config(c: Config) -> ModelSpec:
     for name, value in given.items():
         if name not in known:
             raise InputError(
-                f"{c.path}: {name!r} is not a field of a model; {nearest(name, known)}"
+                f"{c.path}: cellformer's own format has no field {name!r}; {nearest(name, known)}"
             )
         given[name] = tuple(value) if isinstance(value, list) else value
     try:

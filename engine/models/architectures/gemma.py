@@ -82,7 +82,9 @@ def of_sentences(c: Config, spec: S, window: int, both: bool) -> S:
         return spec
     given = sentence_modules.readout(c)
     if given["gives"] != "sentence":
-        raise InputError(f"{c.path}: {BOTH_WAYS} is supported in sentence encoders alone")
+        raise InputError(
+            f"{c.path}: {BOTH_WAYS} is supported only for sentence encoders; choose another model"
+        )
     n_ctx = min(spec.n_ctx, window // 2 + 1) if both else spec.n_ctx
     return replace(spec, causal=not both, n_ctx=n_ctx, **given)
 

@@ -48,7 +48,7 @@ class StreamsSpec(LayeredSpec):
         if not 0 <= self.active < self.d_streams or self.d_laurel < 1 or self.d_layer < 1:
             raise InputError(
                 f"altup_active_idx = {self.active} must be below altup_num_inputs = "
-                f"{self.d_streams}, and laurel_rank and hidden_size_per_layer_input at least 1"
+                f"{self.d_streams}. laurel_rank and hidden_size_per_layer_input must be at least 1"
             )
 
 
@@ -171,8 +171,8 @@ def read_config(c: Config) -> ModelSpec:
     largest = c.listed("activation_sparsity_pattern", float) or usual
     if {len(d_mlps), len(largest)} != {n_layers} or not all(0 <= one < 1 for one in largest):
         raise InputError(
-            f"{c.path}: intermediate_size and activation_sparsity_pattern need {n_layers} numbers, "
-            "the latter from 0 to below 1"
+            f"{c.path}: intermediate_size and activation_sparsity_pattern must each list "
+            f"{n_layers} numbers, and activation_sparsity_pattern only numbers from 0 to below 1"
         )
     return StreamsSpec.of(
         spec,

@@ -164,7 +164,10 @@ def of_falcon(c: Config) -> HybridSpec:
     """Falcon-H1's spec, with a multiplier for each part."""
     by = c.get("key_multiplier", float, 1.0)
     if not by:
-        raise InputError(f"{c.path}: key_multiplier is 0; all scores would be 0")
+        raise InputError(
+            f"{c.path}: key_multiplier is 0, so all attention scores would be 0; write another "
+            "number"
+        )
     spec = usual(c, mlp_bias=c.get("mlp_bias", bool, False))
     gate_scale, mlp_scale = numbers(c, "mlp_multipliers", 2)
     gated = "after norm" if c.get("mamba_norm_before_gate", bool, True) else "before norm"

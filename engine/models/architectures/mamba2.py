@@ -162,7 +162,8 @@ def limits_of_step(c: Config) -> tuple[float, float | None]:
     numbers = [inf if x == INFINITY else x for x in found]
     if len(found) != 2 or not all(type(x) in (int, float) for x in numbers) or inf == numbers[0]:
         raise InputError(
-            f"{c.path}: time_step_limit = {found!r}; give the lowest and the highest number"
+            f"{c.path}: time_step_limit is {found!r}; write two numbers, the lowest step and the "
+            "highest step"
         )
     low, high = map(float, numbers)
     return low, None if high == inf else high

@@ -156,7 +156,8 @@ def translated(path: Path, kind: str, said: Values) -> Values:
     check_all(*(
         (
             said.get(key, size) == size,
-            f"{path} has {key} = {said.get(key)!r}, but a head has {size} features",
+            f"{path}: {key} is {said.get(key)!r}, but a head has {size} features, and both numbers "
+            "must be equal; download the file again",
         )
         for key in WHOLE_HEAD[bool(family.share) :]
     ))  # fmt: skip
@@ -168,7 +169,8 @@ def share_of(path: Path, n_rotary: int, size: int) -> float:
     number. Raises InputError."""
     if not 0 <= n_rotary <= size:
         raise InputError(
-            f"{path} has rope.dimension_count = {n_rotary}, but a head has {size} features"
+            f"{path}: rope.dimension_count is {n_rotary}, but it must be from 0 to {size}, the "
+            "number of features of a head; download the file again"
         )
     return n_rotary / size if int(n_rotary / size * size) == n_rotary else (n_rotary + 0.5) / size
 
@@ -214,7 +216,8 @@ def llama3_scaling(path: Path, stretch: np.ndarray, theta: float) -> Values:
     smooth = np.clip((turns - low) / (high - low), 0, 1)
     if not np.allclose(stretch, 1 / ((1 - smooth) / factor + smooth), rtol=1e-4):
         raise InputError(
-            f"{path} divides its frequencies by {FACTORS}, but these are not the numbers of Llama 3"
+            f"{path} divides its frequencies by {FACTORS}, but these are not the numbers of Llama "
+            "3, the only ones that cellformer supports; use the model in Hugging Face's format"
         )
     return {"rope_type": "llama3", "factor": factor, **LLAMA3}
 

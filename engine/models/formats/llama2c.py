@@ -74,7 +74,10 @@ def open_source(name: str) -> Source:
     shape = header(path)
     size, wanted = path.stat().st_size, n_bytes(shape)
     if size != wanted:  # before what the header says is listed
-        raise InputError(f"{path} has {size:,} bytes, but its header requires {wanted:,}")
+        raise InputError(
+            f"{path} has {size:,} bytes, but its header requires {wanted:,}; download the file "
+            "again"
+        )
     places = dict(laid_out(shape))
     file = GroupedFile(path, places, shape.group)
     config = {
@@ -239,7 +242,8 @@ def in_tokenizer(path: Path) -> tuple[list[str], list[float]]:
         text = data[at + 8 : at + 8 + length]
         if length < 0 or len(text) < length or not isfinite(score):
             raise InputError(
-                f"{path} ends in the middle of piece {len(pieces)}, or is not a tokenizer"
+                f"{path} ends in the middle of piece {len(pieces)}, or is not a tokenizer; "
+                "download the file again"
             )
         pieces.append(text.decode("utf-8", "replace").replace(" ", "▁"))
         scores.append(score)

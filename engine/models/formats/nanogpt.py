@@ -43,7 +43,10 @@ def open_source(name: str) -> Source:
     saved = torch_load(path)
     said, weights = saved.get("model_args"), saved.get("model")
     if not isinstance(said, dict) or not isinstance(weights, dict):
-        raise InputError(f"{path} is not a nanoGPT checkpoint: it has no model_args and model")
+        raise InputError(
+            f"{path} is not a nanoGPT checkpoint, because model_args or model is missing; name the "
+            "file that nanoGPT's train.py wrote"
+        )
     lacking = [size for size in SIZES if not isinstance(said.get(size), int)]
     if lacking:
         raise InputError(f"{path} lacks {', '.join(lacking)} in model_args")

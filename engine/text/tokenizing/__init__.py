@@ -73,8 +73,11 @@ def _refusal(tokenizer: Library | Marian) -> str:
 def _settings(tokenizer: Library | Marian) -> Settings:
     if isinstance(tokenizer, Marian):
         return of_marian.read(tokenizer)
-    if tokenizer.inner.get_vocab_size(with_added_tokens=False) > tokenizer.n:
-        raise InputError(f"the tokenizer has more pieces than the model has rows ({tokenizer.n})")
+    if (size := tokenizer.inner.get_vocab_size(with_added_tokens=False)) > tokenizer.n:
+        raise InputError(
+            f"the tokenizer has {size:,} tokens, but the model has embeddings for only "
+            f"{tokenizer.n:,}"
+        )
     found = read(tokenizer.inner)
     if found.kind == "BPE":
         bpe.check(found)

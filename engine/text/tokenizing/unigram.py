@@ -54,7 +54,10 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
     pieces += [(0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in enumerate(settings.marks)]
     found = tree(pieces)
     if len(found.rows) > MOST_NODES:
-        raise InputError("this tokenizer's vocabulary is too large for a sheet")
+        raise InputError(
+            f"the tokenizer's vocabulary needs {len(found.rows):,} rows of a sheet, above the "
+            f"limit of {MOST_NODES:,}"
+        )
     steps.text(settings)
     sorts = normalizing.sorts_marks(settings.normalizers)
     if sorts:
