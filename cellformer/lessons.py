@@ -43,7 +43,9 @@ class Lessons:
         """Raises InputError if `asked` is no link of a lesson of a workbook in the gallery."""
         self.answers, self.asked = answers, asked.strip()
         if not link.is_link(self.asked):
-            raise InputError("--lesson is no link of a page; copy it again from ‘Make a lesson’")
+            raise InputError(
+                "--lesson is not the link of a page; copy the link again from ‘Make a lesson’"
+            )
         lesson.of_link(self.asked)
         self._build = cache(_book)
         link.read(self.asked, self._build)

@@ -149,7 +149,9 @@ class _Crew:
             future = Future()
             future.set_exception(error)
         except RuntimeError as error:
-            raise InputError(f"the executor accepts no more work: {first_line(error)}") from None
+            raise InputError(
+                f"the executor accepts no more work ({first_line(error)}); give a new executor"
+            ) from None
         self.under_way[future] = k
 
     def finished(self) -> list[tuple[int, Any, Exception | None]]:

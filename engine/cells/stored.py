@@ -260,7 +260,10 @@ class Stored:
             strip = self.file.read(self.name, rows, (left, right) != (0, width))
             found[k - top : rows[1] - top] = strip[:, left:right]
         if not np.isfinite(found).all():
-            raise InputError(f"{self.name} in {self.file.path} contains a value that is not finite")
+            raise InputError(
+                f"{self.name} in {self.file.path} contains a value that is infinite or not a "
+                "number; download the file again"
+            )
         return found.T if self.transposed else found
 
     def part(self, rows: slice, cols: slice) -> "Stored":

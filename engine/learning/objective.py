@@ -59,7 +59,10 @@ def loss(
         targets, shares = next_words(g)
     shares = [1 / n] * n if shares is None else shares
     if not (len(targets) == len(shares) == n):
-        raise InputError(f"expected one target word per token ({n}), got {len(targets)}")
+        raise InputError(
+            f"there are {n} tokens, but {len(targets)} targets and {len(shares)} shares; give one "
+            "of each for every token"
+        )
     for word in targets:
         _check("word", word, n_words)
     at, axes = g.at(LOSS), (logits.axes[0], "")

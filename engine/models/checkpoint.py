@@ -226,7 +226,8 @@ def _spec(architecture: architectures.Declared, config: Config) -> ModelSpec:
         spec = classes.of_decoder(config, architecture.read_config(config))
         if kind != OWN and spec.n_layers and not (spec.n_heads or spec.d_state):
             raise InputError(
-                f"{config.path} says 0 attention heads, but a {kind} needs attention heads"
+                f"{config.path} says 0 attention heads, but a {kind} needs at least 1; correct the "
+                "number, or download the file again"
             )
         return spec
     except InputError:

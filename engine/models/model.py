@@ -109,7 +109,7 @@ class Model:
             if name in given and given[name] != shape
         ]
         faults += [
-            f"{name} contains a value that is not finite"
+            f"{name} contains a value that is infinite or not a number"
             for name, values in self.weights.items()
             if not (isinstance(values, Stored) or np.isfinite(values).all())
         ]

@@ -236,7 +236,10 @@ def yarn(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
     if "factor" not in s.values:
         raise InputError(f"{s.c.path}: rope_scaling 'yarn' has no factor; add it")
     if r.d_rotary % 2:
-        raise InputError(f"{s.c.path}: rope_scaling 'yarn' needs an even number of features")
+        raise InputError(
+            f"{s.c.path}: rope_scaling 'yarn' needs an even number of rotary features, but a head "
+            f"has {r.d_rotary}"
+        )
     factor, original = s.stretch(), s.original()
 
     def pair_that_turns(times: float) -> float:

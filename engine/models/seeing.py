@@ -84,8 +84,8 @@ def kind_read(config: Config) -> str:
     kind: str = config.get("model_type", str)
     if kind == "paligemma":
         raise InputError(
-            f"{config.path}: cellformer does not read {kind}, because the words of its prompt "
-            "attend to later ones; choose a gemma, gemma2 or gemma3 model"
+            f"{config.path}: cellformer does not read {kind}, because each word of a prompt also "
+            "attends to later words; choose a gemma, gemma2 or gemma3 model"
         )
     return str(SEEING[kind]["model_type"]) if kind in SEEING else kind
 

@@ -132,7 +132,10 @@ def readout(c: Config) -> dict[str, Any]:
     found: dict[str, Any] = {"gives": "sentence"}
     order = [kind for module in modules if (kind := module.get("type", str, "")) != "Dropout"]
     for kind in (kind for kind in order if kind not in KNOWN):
-        raise InputError(f"{c.path}: cellformer does not support the module {kind} of {FILE}")
+        raise InputError(
+            f"{c.path}: cellformer does not support the module {kind} of {FILE}, only "
+            f"{', '.join(KNOWN)}"
+        )
     if order.count("Dense") == 2:  # one after the other
         order.remove("Dense")
     if [kind for kind in KNOWN if kind in order] != order or order[:2] != list(KNOWN[:2]):

@@ -339,7 +339,9 @@ class State(NamedTuple):
         """The state that a JSON object says."""
         shape = said.listed("shape", int)
         if len(shape) != 2 or not all(0 < side < LARGEST for side in shape):
-            raise InputError(f"{said.path}: 'shape' must list two positive numbers")
+            raise InputError(
+                f"{said.path}: 'shape' must list two positive numbers; download the folder again"
+            )
         sizes = said.get("blocksize", int), said.get("nested_blocksize", int, 1)
         if any(size < 1 or size & (size - 1) for size in sizes):
             raise InputError(

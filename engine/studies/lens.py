@@ -42,7 +42,8 @@ def add_lens(graph: Graph, position: int, target: int, rival: int) -> Views:
     """
     if "pooling.mean" in graph.blocks:
         raise InputError(
-            "a classifier reads the mean of all tokens, so there is no lens for its classes"
+            "a classifier reads the mean of all tokens, so there is no lens for its classes; leave "
+            "out the lens"
         )
     where = graph.input("position", position, kind="ids")
     views = Views(stages(graph))

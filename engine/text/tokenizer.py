@@ -277,7 +277,9 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
 def _word_list(path: Path) -> list[str]:
     words = read_json(path)
     if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
-        raise InputError(f"{path} is not a list of texts")
+        raise InputError(
+            f"{path} must be a JSON list of words, none of them empty; download the file again"
+        )
     return words
 
 

@@ -248,7 +248,7 @@ def a_workbook(path: Path) -> Iterator[None]:
     except (ValueError, SyntaxError, expat.ExpatError) as error:  # those of XML are SyntaxErrors
         fault = f"{path} is not an .xlsx workbook: {first_line(error)}"
         raise InputError(
-            f"{fault}; open it in Excel or LibreOffice, save it, and try again"
+            f"{fault}; open the file in Excel or LibreOffice, save it there, and try again"
         ) from None
     except Exception:
         other = path.suffix.lower() not in ("", ".xlsx")

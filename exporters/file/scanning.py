@@ -99,8 +99,8 @@ class Cells:
             return self._spelt.texts(self._of_all[which], braces)
         except (KeyError, ValueError, ElementTree.ParseError):
             raise InputError(
-                "it contains an unreadable formula; open the file in Excel or LibreOffice, save "
-                "it, and try again"
+                "the workbook contains an unreadable formula; open the file in Excel or "
+                "LibreOffice, save it there, and try again"
             ) from None
 
     def at(self, rows: Positions, cols: Positions) -> Positions:

@@ -102,7 +102,7 @@ def test_saved_language_model_is_one_of_its_own(kind: str, tmp_path: Path) -> No
 
 def test_a_prompt_that_attends_both_ways_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "paligemma"}))
-    with pytest.raises(InputError, match="does not read paligemma, because the words of"):
+    with pytest.raises(InputError, match="does not read paligemma, because each word of"):
         checkpoint.load(tmp_path)
 
 

@@ -59,8 +59,8 @@ class MoeSpec(LlamaSpec):
         super().__post_init__()
         if self.n_layers * self.n_experts > MAX_EXPERTS:
             raise InputError(
-                f"n_layers = {self.n_layers} and n_experts = {self.n_experts}: "
-                f"no model has more than {MAX_EXPERTS:,} experts"
+                f"{self.n_layers} layers of {self.n_experts} experts are more than "
+                f"{MAX_EXPERTS:,} experts, the limit for a model; check both numbers"
             )
         if self.writes and not 1 <= self.n_chosen <= self.n_experts:
             raise InputError(
