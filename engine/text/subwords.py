@@ -17,7 +17,7 @@ from typing import Any
 from cellformer.engine.cells.errors import InputError
 from cellformer.engine.cells.fields import Fields, content_of, json_object
 from cellformer.engine.cells.values import is_whole
-from cellformer.engine.text import chat_template, sentencepiece, spiece
+from cellformer.engine.text import chat_template, sentencepiece
 from cellformer.engine.text import tokenizers_library as library
 from cellformer.engine.text.tokenizer_config import heed
 
@@ -162,7 +162,7 @@ def read(folder: Path, n: int) -> Library | None:
 
 def _inner(folder: Path, config: "_Config") -> Any:
     """The library's own tokenizer; special tokens come from tokenizer.json, or are added later."""
-    from cellformer.engine.text import vocabularies
+    from cellformer.engine.text import spiece, vocabularies
 
     single, vocab, merges, words, model = (folder / name for name in FILES)
     if single.is_file():
