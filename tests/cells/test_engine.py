@@ -156,7 +156,12 @@ def test_misshapen_weights_are_all_named() -> None:
     weights = {"W_E": np.zeros((3, 3)), "W_X": np.full((1, 1), np.nan)}
     with pytest.raises(InputError) as error:
         Model(spec, weights, WordList(("a", "b", "c")))
-    for fault in ("W_U is missing", "W_X is not", "W_E has shape 3 x 3, not 3 x 2", "not finite"):
+    for fault in (
+        "W_U is missing",
+        "W_X is not",
+        "W_E has shape 3 x 3, not 3 x 2",
+        "is infinite or not a number",
+    ):
         assert fault in str(error.value)
 
 
