@@ -58,7 +58,7 @@ def test_a_token_of_a_sentence_encoder_may_see_later_ones(
 @pytest.mark.parametrize(
     "change, why",
     [
-        ({"use_bidirectional_attention": "all"}, "the head of a Gemma4ForCausalLM"),
+        ({"use_bidirectional_attention": "all"}, "the output layer of Gemma4ForCausalLM"),
         ({"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, "write it into rope_parameters"),
         ({"num_experts": None}, "has no 'num_experts'"),
         ({"top_k_experts": 4}, "cannot choose 4 of 3 experts"),
