@@ -65,8 +65,8 @@ def why(
 
     With --head, a table splits an attention score by the parts that wrote the query and the key.
     The numbers sum to the score. Two tables follow: the QK circuit (which word attends to which)
-    and the OV circuit (attention to which word makes which next word more likely). Without an
-    option, print what each head does on repeated random words, and how it reads from other heads.
+    and the OV circuit (if a head attends to a word, which next words become more likely). Without
+    an option, print what each head does on repeated random words, and which heads it reads from.
 
     With --say, list the edges that lead to a word, and each edge's part of the lead over a rival.
     Then find a few edges that keep the answer without the others, and try them on other sentences.

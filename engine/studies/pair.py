@@ -268,8 +268,8 @@ ADDITION = Addition(
         Option(
             "against",
             str,
-            "Include a second text with as many tokens as the prompt, and copy the values of this "
-            "text into the prompt.",
+            "Compute a second text, with as many tokens as the prompt, and replace values of the "
+            "prompt by values of this text.",
         ),
         Option("from", str, "Path patching: the site where the values come from."),
         Option(

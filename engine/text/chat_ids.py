@@ -45,8 +45,8 @@ def of(encode: Callable[[str], list[int]], chat: Chat) -> ChatIds:
         ids = [*found.head, *encode(text), *found.answering, *encode(text), *found.following]
         if encode(past + text + pieces.closing) != [*ids, *encode(text), *found.closing]:
             raise InputError(
-                "the model's tokenizer joins the chat template with your text, so a page cannot "
-                "hold the conversation; use `cellformer generate --chat`, or build a workbook "
-                "(.xlsx)"
+                "the model's tokenizer makes one token of the chat template's last letters and the "
+                "first letters of your text, and a page cannot do this; use `cellformer generate "
+                "--chat`, or build a workbook (.xlsx)"
             )
     return found

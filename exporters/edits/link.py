@@ -89,8 +89,8 @@ def read(text: str, build: Callable[[str], Book]) -> Edited:
     book = build(title)
     if weights_sum(book) != weights:
         raise InputError(
-            f"the link belongs to a model with other weights than {book.title}; name its model "
-            "with --model, or import the workbook that the link's page saves"
+            f"the link was made with other weights than those of {book.title}; name its model "
+            "with --model, or save the workbook on the page of the link, and import this workbook"
         )
     found = EditedModel(book) if isinstance(book, ModelBook) else Edited(book)
     for name, i, j, spelt in cells:

@@ -223,7 +223,7 @@ def test_import_of_a_link_of_a_checkpoint(tmp_path: Path) -> None:
     other = cli("import", text, "-o", tmp_path / "other", "--model", GOLDEN / "gpt2")
     assert (
         other.code == 2
-        and "belongs to a model with other weights than gpt2; name its model" in other.err
+        and "was made with other weights than those of gpt2; name its model" in other.err
     )
 
 

@@ -145,7 +145,10 @@ GLUED = "{% for m in messages %}{{ 'P' + m.content + 'P' }}{% endfor %}"
 
 @pytest.mark.parametrize(
     ("template", "said"),
-    [(REWRITES, "changes the typed text"), (GLUED, "joins the chat template with your text")],
+    [
+        (REWRITES, "changes the typed text"),
+        (GLUED, "makes one token of the chat template's last letters"),
+    ],
     ids=["rewrites", "glued"],
 )
 def test_a_template_that_no_page_can_follow_is_refused(

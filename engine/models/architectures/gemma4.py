@@ -321,8 +321,8 @@ def own_sizes(c: Config, near: Sequence[bool]) -> tuple[tuple[int, ...], tuple[i
         wide = alone[near.index(False)]
         if alone != [{} if is_near else wide for is_near in near] or not {*wide} <= {*usual}:
             raise InputError(
-                f"{c.path}: per_layer_config may give layers without windows {HEAD} and {SHARED}, "
-                "the same for all"
+                f"{c.path}: per_layer_config may only set {HEAD} and {SHARED}, only of layers "
+                "without a window, and to the same values in all of these layers"
             )
     found = [usual if is_near else usual | wide for is_near in near]
     sizes = [Config(c.path, one) for one in found]
