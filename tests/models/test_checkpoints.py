@@ -327,7 +327,7 @@ MALFORMED: dict[str, tuple[Spoil, str]] = {
         "shard"),
     "too few words": (text("words.json", '["a", "b"]'), "17"),
     "words twice": (text("words.json", json.dumps(["a"] * 17)), "twice"),
-    "words are numbers": (text("words.json", "[1]"), "texts"),
+    "words are numbers": (text("words.json", "[1]"), "list of words"),
     "words are not JSON": (text("words.json", "a b c"), "JSON"),
     "a tokenizer that is none": (text("tokenizer.json", "{}"), "tokenizer"),
     "merges that are none": (
