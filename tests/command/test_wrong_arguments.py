@@ -120,6 +120,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "edits": dict,
     "expression": lambda: lambda i, j: expression(1),
     "formula": lambda: expression(1),
+    "formulas": lambda: {"more": lambda i, j: expression(1)},
     "side": lambda: 1,
     "out": lambda: Rect(0, 1, 0, 1),
     "rect": lambda: Rect(0, 1, 0, 1),

@@ -67,7 +67,7 @@ def test_nothing_sees_the_tokens_after_the_prompt(model) -> None:
     assert (books[0].values["probs"] == books[1].values["probs"]).all()
     with pytest.raises(InputError, match="the prompt alone has"):
         padded(model, ids, len(ids) - 1)
-    with pytest.raises(InputError, match="the prompt has .* ask for"):
+    with pytest.raises(InputError, match=r"the prompt has .* ask for"):
         padded(model, ids, model.spec.n_ctx + 1)
 
 
