@@ -103,7 +103,7 @@ def patches(g: Forward, spec: VitSpec, ids: Sequence[int]) -> Block:
         g.input("mean_ablation", 0.0)
     levels = np.zeros(spec.n_ctx)
     levels[: len(ids)] = ids
-    axes = ("patch", "d_patch")
+    axes = "patch" if spec.has_class else "token", "d_patch"
     tokens = g.input("tokens", levels[places(spec)], axes, "ids")  # [n_patches, d_patch]
     each = spec.d_patch // len(spec.factor)  # pixels of a patch
     factor = g.input("factor", np.repeat(spec.factor, each), ("", "d_patch"))  # [1, d_patch]
