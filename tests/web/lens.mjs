@@ -1,4 +1,4 @@
-// The table of words after each layer, on a page with a file of weights. Called by test_lens.py.
+// The table of words after each layer, on a page with a file of weights. Called by test_page_lens.py.
 import { pathToFileURL } from "node:url";
 import { withPage } from "./chromium.mjs";
 
