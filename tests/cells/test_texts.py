@@ -34,6 +34,7 @@ def test_table_controls_no_terminal(text: str) -> None:
     assert in_csv(f"=a\t{text}\n") == f"'=a\t{readable(text)}\n"  # which a CSV file may hold
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_xml_gives_back_every_text(text: str) -> None:
     """Of Unicode whatever a file can hold; a carriage return too, which XML would make a line's

@@ -76,6 +76,7 @@ def test_why_of_a_head_has_the_score_of_the_next_token() -> None:
     assert percent(said)[2] == pytest.approx(largest / (scores[order] @ [1, -1]), abs=6e-3)
 
 
+@pytest.mark.slow
 def test_why_of_a_word_says_what_the_strongest_edge_carries() -> None:
     out = cli("why", *GAME, "--say", "Tarso", "--rival", "vice").out
     (said,) = [line for line in out.splitlines() if "of this lead comes through" in line]

@@ -57,6 +57,7 @@ def test_each_function_gives_what_its_command_prints(edited: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_folder_and_a_model_give_the_same(tmp_path: Path, monkeypatch) -> None:
     """Also where a file has the name by which messages call a model of your own."""
     monkeypatch.chdir(tmp_path)

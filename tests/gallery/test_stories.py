@@ -124,6 +124,7 @@ def test_exchanged_stories_are_the_same_stories() -> None:
         assert [grammar.PLAYED.get(word, word) for word in words] == grammar.words_of(row)
 
 
+@pytest.mark.slow
 def test_nearness_follows_the_role_and_not_the_meaning() -> None:
     """The sheets Start and Exchanged: 97 % and 3 %; both by numpy, and in cells."""
     near, used = nearest(learning.CONTROL), grammar.PLAYED
