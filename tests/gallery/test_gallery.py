@@ -243,6 +243,7 @@ def test_start_shows_a_share_as_its_text_does() -> None:
         assert found == {style}
 
 
+@pytest.mark.slow
 def test_the_first_list_of_dialogue_game_is_uncertain() -> None:
     """After ‘chiama’ eight numbers are almost equally likely; after ‘Paolo’ one word is sure."""
     book = default_book("dialogue-game")

@@ -114,6 +114,7 @@ def test_random_books_have_the_stated_probabilities() -> None:
 # --- the step in cells ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_table_of_the_model_equals_a_pass_over_each_text(live: Evaluator) -> None:
     for name, weights in TRAINED.items():
         live.set("begin", 0, 0, name)
@@ -195,6 +196,7 @@ def test_largest_rate_overflows_nothing() -> None:
 # --- before and after -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_figures_equal_sums_over_all_texts(live: Evaluator) -> None:
     for name, weights in TRAINED.items():
         live.set("begin", 0, 0, name)
@@ -224,6 +226,7 @@ def reliability(weights: Weights) -> list[float]:
     return [share @ sure, share @ right, sum(gaps)]
 
 
+@pytest.mark.slow
 def test_what_the_sheets_say_about_the_trained_models(live: Evaluator) -> None:
     """The numbers on Start, and what docs/learning.md adds."""
     found = {}

@@ -143,6 +143,7 @@ def test_nearness_follows_the_role_and_not_the_meaning() -> None:
     assert [both, meaning, role] == pytest.approx([32 / 34, 2 / 34, 33 / 34])
 
 
+@pytest.mark.slow
 def test_story_on_exchanged_is_possible() -> None:
     assert grammar.surprise([*control.STORY.split(), grammar.EOS]) > 0
     assert f"number {grammar.ID['dog']} means ‘dog’" in texts("Exchanged")

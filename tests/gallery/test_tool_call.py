@@ -32,6 +32,7 @@ def test_calculator_answers_what_is_written() -> None:
     assert asked("<BOS> 13 shares at 10 euros cost")[7:12] == ["11", "*", "10", "=", "110"]
 
 
+@pytest.mark.slow
 def test_without_calculator_the_model_guesses() -> None:
     off = {("calculator.connected", 0, 0): 0.0}
     assert belt(off)[11:] == ["108", "euros", "<EOS>"]
