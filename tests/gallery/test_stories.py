@@ -150,6 +150,7 @@ def test_story_on_exchanged_is_possible() -> None:
     assert grammar.PLAYED["dog"] == "moon" and grammar.PLAYED["cat"] == "boy"
 
 
+@pytest.mark.slow
 def test_second_models_nearest_words_in_cells() -> None:
     book, near = default_book("stories"), nearest(learning.CONTROL)
     assert book.values["exchanged.nearest"].ravel().tolist() == [near[w] for w in grammar.MOVED]
@@ -167,6 +168,7 @@ def test_second_models_nearest_words_in_cells() -> None:
 # --- neighbours and maps --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_neighbours_in_cells() -> None:
     book, near = default_book("stories"), nearest(learning.OWN)
     assert book.values["near.nearest"].ravel().tolist() == [*near.values()]
@@ -188,6 +190,7 @@ def test_neighbours_in_cells() -> None:
         assert shown[k] == pytest.approx([inside, others], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_pairs_in_cells() -> None:
     book = default_book("stories")
     found = book.values["near.pair_cosine"].ravel().astype(float)
@@ -201,6 +204,7 @@ def test_pairs_in_cells() -> None:
     assert edited(book.graph["near.pair_cosine"][0, 0]) == ""
 
 
+@pytest.mark.slow
 def test_opposites_are_near_if_no_rule_tells_them_apart() -> None:
     """Start: the two cosines; the others are what Neighbours lists."""
     assert "‘big’ and ‘small’ have a cosine of 0.97" in texts("Start")
@@ -209,6 +213,7 @@ def test_opposites_are_near_if_no_rule_tells_them_apart() -> None:
     assert cosine("cold", "blue") > cosine("hot", "cold")
 
 
+@pytest.mark.slow
 def test_shares_of_components_equal_numpy() -> None:
     """Printed: what the essay sees, and the shares of its components."""
     book, x = default_book("stories"), vectors(learning.OWN)
@@ -251,12 +256,14 @@ def continued(text: str, switched_off: str = "") -> str:
     return " ".join(grammar.WORDS[v] for v in ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", stories.STORY.examples)
 def test_typed_stories_continue_by_the_grammar(text: str) -> None:
     told = continued(text).split()[1:]
     assert told[-1] == grammar.EOS and grammar.surprise(told) > 0
 
 
+@pytest.mark.slow
 def test_head_that_brings_the_companion_back() -> None:
     """Start: without head 0.0, the dog does not come back; the model still ends its story."""
     assert "and the dog" in continued(stories.COMPANION)
@@ -264,6 +271,7 @@ def test_head_that_brings_the_companion_back() -> None:
     assert "and the dog" not in without and without.endswith(grammar.EOS)
 
 
+@pytest.mark.slow
 def test_beginning_of_a_story_continues_as_start_says() -> None:
     told = continued(stories.PROMPT)
     assert "a dog swim in the sea . so they laugh" in told and "swim in the sea" in texts("Start")
@@ -326,6 +334,7 @@ def test_train_command_shows_the_rules(tmp_path: Path) -> None:
     assert checkpoint.load(tmp_path / "m").spec == stories.model().spec
 
 
+@pytest.mark.slow
 def test_page_of_the_capstone_says_so() -> None:
     """docs/capstone.md: the numbers that the tests above compute."""
     page = " ".join((ROOT / "docs" / "capstone.md").read_text(encoding="utf-8").split())
