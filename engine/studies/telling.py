@@ -60,8 +60,8 @@ def tells(model: Model) -> bool:
 
 
 def told(model: Model, ids: Sequence[int], readout: Readout) -> Told | None:
-    """Try edits of a model that ranks the words after one token; None if none of its
-    heads reaches the answer."""
+    """Try edits of a model that ranks the words after one token; None if no head reaches the
+    answer."""
     facts = _facts(model, ids)
     longest = max(len(given) for given in (ids, *(given for _, given, _ in facts)))
     graph = model.graph([*ids, *[ids[-1]] * (longest - len(ids))], readout)
@@ -88,10 +88,11 @@ def told(model: Model, ids: Sequence[int], readout: Readout) -> Told | None:
     _compute(added, values)
     slope = {b.path: float(values[slopes[b.name].name][0, 0]) for b in switches if b.name in slopes}
     heads = sorted(slope, key=slope.__getitem__)[-TRIED:]
+    if not heads:
+        return None
     places = {block.name: k for k, block in enumerate(forward)}
-    after = forward[
-        min(places[f"{head}.{SWITCH}"] for head in heads) :
-    ]  # the others stay as they are
+    first = min(places[f"{head}.{SWITCH}"] for head in heads)
+    after = forward[first:]  # no switch changes an earlier block
     tried = []
     for head in heads:
         values[f"{head}.{SWITCH}"][0, 0] = 0.0
@@ -99,8 +100,6 @@ def told(model: Model, ids: Sequence[int], readout: Readout) -> Told | None:
         values[f"{head}.{SWITCH}"][0, 0] = 1.0
         (probs,) = values["probs"]
         tried.append((float(probs[answer.id]), head, int(probs.argmax())))
-    if not tried:
-        return None
     without, head, then = min(tried)
     return Told(answer, fact, head, without, then)
 

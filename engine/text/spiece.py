@@ -28,7 +28,7 @@ from cellformer.engine.text.vocabularies import Ends, Kind, finish
 class Style(NamedTuple):
     """The rules of a class of tokenizers for the file."""
 
-    unknown: int  # the id of the unknown piece, whatever the file says
+    unknown: int  # the id of the unknown piece; the file may name another, which does not count
     tokens: Mapping[str, str]  # its special tokens by their roles, unless a file says others
     ends: tuple[str, str]  # the roles of the tokens before and after a text; "": none
     n_gaps: int  # tokens <extra_id_0>, <extra_id_1>, ... behind the file's, by default
